@@ -1,0 +1,102 @@
+"""ogbn-arxiv (Hu et al., 2020), from OGB's own folder or from the bare graph."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dcgst.datasets.files import Source, cache_folder, data_folders, find, locate, write_atomically
+from dcgst.datasets.npz import read_arrays
+from dcgst.engine.spectral import spectral_features
+from dcgst.errors import InputError
+from dcgst.graph import Graph
+
+SOURCE = Source(
+    "ogbn_arxiv",
+    origin="the ogb package",
+    remedy="let the ogb package download ogbn-arxiv (NodePropPredDataset('ogbn-arxiv')) and copy "
+    "its folder ogbn_arxiv (with raw/ and split/) into the data folder, or for substitute features "
+    "make graph.npz with the arrays edge_index, y, train, valid, test",
+)
+SPLITS = {"train": "train", "val": "valid", "test": "test"}
+DIMENSIONS = 128
+
+
+def present(name: str) -> bool:
+    return _official_folder() is not None or find(SOURCE, "graph.npz") is not None
+
+
+def load(name: str) -> Graph:
+    """OGB's features where the user has them, else spectral ones, and then marked unofficial."""
+    folder = _official_folder()
+    return _load_official(folder, name) if folder else _load_bare(name)
+
+
+def _official_folder() -> Path | None:
+    places = (folder / SOURCE.folder for folder in data_folders())
+    return next((p for p in places if (p / "raw" / "node-feat.csv.gz").is_file()), None)
+
+
+def _load_official(folder: Path, name: str) -> Graph:
+    raw, split = folder / "raw", folder / "split" / "time"
+    features = _read_csv(raw / "node-feat.csv.gz", np.float32)
+    masks = {
+        key: _mask(_read_csv(split / f"{file}.csv.gz", np.int64), features.shape[0])
+        for key, file in SPLITS.items()
+    }
+    return Graph.from_edges(
+        _read_csv(raw / "edge.csv.gz", np.int64).T,
+        features,
+        _read_csv(raw / "node-label.csv.gz", np.int64).reshape(-1),
+        masks=masks,
+        name=name,
+    )
+
+
+def _load_bare(name: str) -> Graph:
+    arrays = read_arrays(locate(SOURCE, "graph.npz"), ("edge_index", "y", *SPLITS.values()))
+    n = arrays["y"].size
+    blank = np.zeros((n, 1), np.float32)
+    structure = Graph.from_edges(arrays["edge_index"], blank)
+    features = _cached(
+        cache_folder() / SOURCE.folder / f"spectral-{DIMENSIONS}-{structure.num_edges}.npy",
+        lambda: spectral_features(structure.adjacency, DIMENSIONS),
+    )
+    return Graph.from_edges(
+        arrays["edge_index"],
+        features,
+        arrays["y"].astype(np.int64),
+        masks={key: _mask(arrays[file], n) for key, file in SPLITS.items()},
+        name=name,
+        official=False,
+        notes=["unofficial: OGB's features are not here, spectral ones take their place"],
+    )
+
+
+def _cached(path: Path, compute):  # type: ignore[no-untyped-def]
+    """An array from the cache, computed and kept there the first time."""
+    if path.is_file():
+        return np.load(path, allow_pickle=False)
+    array = compute()
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    write_atomically(path, buffer.getvalue())
+    return array
+
+
+def _mask(nodes: NDArray[np.int64], n: int) -> NDArray[np.bool_]:
+    mask = np.zeros(n, dtype=bool)
+    mask[nodes.reshape(-1)] = True
+    return mask
+
+
+def _read_csv(path: Path, dtype: type) -> NDArray:  # type: ignore[type-arg]
+    try:
+        with gzip.open(path, "rt") as file:
+            return np.loadtxt(file, delimiter=",", dtype=dtype)
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(f"{path} cannot be read as OGB's compressed table: {error}") from error

@@ -1,0 +1,330 @@
+"""The graph every method works on: undirected, attributed, partly labeled, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from dcgst.errors import InputError
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+UNKNOWN = -1
+"""The label of a node whose class is not known."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Graph:
+    """An undirected graph with node features and, for some or all nodes, a class.
+
+    Build one with :meth:`from_edges`, :meth:`from_scipy` or :meth:`from_pyg`: they clean what can
+    be cleaned and record it in ``notes``. The constructor itself only accepts what is already clean
+    and says precisely what is not. A graph never changes; its arrays are read-only.
+
+    Attributes:
+        adjacency: ``(n, n)`` CSR, symmetric, no self-loops, positive weights (1 when unweighted).
+        features: ``(n, d)`` float32, a dense array or CSR.
+        labels: ``(n,)`` class codes ``0 … C-1``, ``-1`` where unknown.
+        class_names: one name per class code.
+        ids: ``(n,)`` the user's own node ids, strings or integers, all different.
+        masks: named node sets that came with the data, such as ``train`` of an official split.
+        name: what to call the graph in tables and messages.
+        official: whether the data are the published ones; substitutes are never compared with
+            published results.
+        notes: what was changed or substituted while building the graph, in plain words.
+    """
+
+    adjacency: sp.csr_array
+    features: NDArray[np.float32] | sp.csr_array
+    labels: NDArray[np.int64]
+    class_names: tuple[str, ...]
+    ids: NDArray[Any]
+    masks: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    name: str = "graph"
+    official: bool = True
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_adjacency(self.adjacency)
+        n = self.adjacency.shape[0]
+        _check_features(self.features, n)
+        _check_labels(self.labels, n, len(self.class_names))
+        _check_ids(self.ids, n)
+        for name, mask in self.masks.items():
+            if mask.shape != (n,) or mask.dtype != np.bool_:
+                raise InputError(f"mask {name!r} must be {n} booleans, got {mask.dtype} {mask.shape}")
+        _freeze(self.adjacency, self.features, self.labels, self.ids, *self.masks.values())
+
+    @classmethod
+    def from_edges(
+        cls,
+        edges: ArrayLike,
+        features: ArrayLike | sp.sparray | sp.spmatrix,
+        labels: ArrayLike | None = None,
+        *,
+        weights: ArrayLike | None = None,
+        ids: ArrayLike | None = None,
+        class_names: Sequence[str] | None = None,
+        masks: Mapping[str, NDArray[np.bool_]] | None = None,
+        name: str = "graph",
+        official: bool = True,
+        notes: Sequence[str] = (),
+    ) -> Graph:
+        """Build a graph from a ``(2, E)`` array of node positions.
+
+        Edges listed in one direction count in both; an edge listed more than once counts once (the
+        largest weight is kept); self-loops and edges of weight zero are dropped. Each of these is
+        noted. Nodes without an edge are kept. Features decide the number of nodes.
+        """
+        matrix = _clean_features(features)
+        n = matrix.shape[0]
+        adjacency, cleaned = _clean_edges(np.asarray(edges), weights, n)
+        codes = np.full(n, UNKNOWN) if labels is None else np.asarray(labels)
+        if codes.dtype.kind not in "iu":
+            raise InputError(f"labels must be integer class codes (-1 unknown), got {codes.dtype}")
+        codes = codes.astype(np.int64).reshape(-1)
+        if class_names is None:
+            class_names = [str(c) for c in range(int(codes.max(initial=UNKNOWN)) + 1)]
+        return cls(
+            adjacency=adjacency,
+            features=matrix,
+            labels=codes,
+            class_names=tuple(class_names),
+            ids=np.arange(n) if ids is None else np.array(ids),
+            masks={key: np.array(mask, dtype=bool) for key, mask in (masks or {}).items()},
+            name=name,
+            official=official,
+            notes=(*notes, *cleaned),
+        )
+
+    @classmethod
+    def from_scipy(
+        cls,
+        adjacency: sp.sparray | sp.spmatrix,
+        features: ArrayLike | sp.sparray | sp.spmatrix,
+        labels: ArrayLike | None = None,
+        **kwargs: Any,
+    ) -> Graph:
+        """Build a graph from a SciPy adjacency matrix; cleaning as in :meth:`from_edges`."""
+        coo = sp.coo_array(adjacency)
+        if coo.shape[0] != coo.shape[1]:
+            raise InputError(f"adjacency must be square, got shape {coo.shape}")
+        return cls.from_edges(np.stack(coo.coords), features, labels, weights=coo.data, **kwargs)
+
+    @classmethod
+    def from_pyg(cls, data: Data, **kwargs: Any) -> Graph:
+        """Build a graph from PyG ``Data``: ``x``, ``edge_index``, ``y``, ``edge_weight``, masks.
+
+        A mask with several columns (one per split) contributes its first.
+        """
+        if data.edge_index is None or data.x is None:
+            raise InputError("the PyG data needs both x and edge_index")
+        x = data.x
+        features = x.to_dense().numpy(force=True) if x.is_sparse else x.numpy(force=True)
+        weights = data.get("edge_weight")
+        masks = {}
+        for key in ("train", "val", "test"):
+            mask = data.get(f"{key}_mask")
+            if mask is not None:
+                masks[key] = (mask if mask.dim() == 1 else mask[:, 0]).numpy(force=True).astype(bool)
+        return cls.from_edges(
+            data.edge_index.numpy(force=True),
+            _sparse_if_sparse(features),
+            None if data.get("y") is None else data.y.numpy(force=True),
+            weights=None if weights is None else weights.numpy(force=True),
+            masks=masks,
+            **kwargs,
+        )
+
+    def to_pyg(self) -> Data:
+        """The graph as PyG ``Data``, both directions of every edge listed, features dense."""
+        import torch
+        from torch_geometric.data import Data
+
+        coo = self.adjacency.tocoo()
+        features = self.features.toarray() if sp.issparse(self.features) else self.features
+        data = Data(
+            x=torch.tensor(features),
+            edge_index=torch.tensor(np.stack(coo.coords).astype(np.int64)),
+            y=torch.tensor(self.labels),
+        )
+        if self.weighted:
+            data.edge_weight = torch.tensor(coo.data)
+        for name, mask in self.masks.items():
+            data[f"{name}_mask"] = torch.tensor(mask)
+        return data
+
+    @property
+    def num_nodes(self) -> int:
+        return int(self.adjacency.shape[0])
+
+    @property
+    def num_edges(self) -> int:
+        """Undirected edges, each counted once."""
+        return int(self.adjacency.nnz // 2)
+
+    @property
+    def num_features(self) -> int:
+        return int(self.features.shape[1])
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.class_names)
+
+    @cached_property
+    def weighted(self) -> bool:
+        return bool((self.adjacency.data != 1).any())
+
+    @cached_property
+    def degrees(self) -> NDArray[np.int64]:
+        """``(n,)`` number of neighbours."""
+        return np.diff(self.adjacency.indptr).astype(np.int64)
+
+    def homophily(self) -> float:
+        """Share of edges between nodes of known class that join the same class; nan if none."""
+        coo = self.adjacency.tocoo()
+        left, right = self.labels[coo.row], self.labels[coo.col]
+        known = (left != UNKNOWN) & (right != UNKNOWN)
+        return float((left == right)[known].mean()) if known.any() else float("nan")
+
+    def with_labels(self, labels: ArrayLike) -> Graph:
+        """The same graph with other labels."""
+        return replace(self, labels=np.array(labels, dtype=np.int64))
+
+    def __repr__(self) -> str:
+        labeled = int((self.labels != UNKNOWN).sum())
+        return (
+            f"Graph({self.name!r}: {self.num_nodes} nodes, {self.num_edges} edges, "
+            f"{self.num_features} features, {self.num_classes} classes, {labeled} labels)"
+        )
+
+
+def _clean_edges(
+    edges: NDArray[Any], weights: ArrayLike | None, n: int
+) -> tuple[sp.csr_array, list[str]]:
+    """Symmetric CSR adjacency without self-loops or duplicates, and notes on what was changed."""
+    if edges.size == 0:
+        return sp.csr_array((n, n), dtype=np.float32), []
+    if edges.ndim != 2 or edges.shape[0] != 2 or edges.dtype.kind not in "iu":
+        raise InputError(f"edges must be a (2, E) integer array, got {edges.dtype} {edges.shape}")
+    outside = (edges < 0) | (edges >= n)
+    if outside.any():
+        at = int(np.argmax(outside.any(axis=0)))
+        raise InputError(
+            f"edge {at} joins nodes {int(edges[0, at])} and {int(edges[1, at])}, but the features "
+            f"describe nodes 0 … {n - 1} only"
+        )
+    values = np.ones(edges.shape[1]) if weights is None else np.asarray(weights).reshape(-1)
+    values = values.astype(np.float32)
+    if values.shape != (edges.shape[1],):
+        raise InputError(f"{edges.shape[1]} edges but {values.size} edge weights")
+    wrong = ~np.isfinite(values) | (values < 0)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise InputError(f"edge {at} has weight {values[at]}; weights must be finite and not negative")
+
+    loops = edges[0] == edges[1]
+    keep = ~loops & (values > 0)
+    row, col, values = edges[0, keep].astype(np.int64), edges[1, keep].astype(np.int64), values[keep]
+    # Sorted by place, then weight: the last entry of each place is the largest.
+    order = np.lexsort((values, row * n + col))
+    row, col, values = row[order], col[order], values[order]
+    place = row * n + col
+    last = np.append(place[1:] != place[:-1], True) if place.size else np.zeros(0, bool)
+    one_way = sp.csr_array((values[last], (row[last], col[last])), shape=(n, n))
+    both_ways = one_way.maximum(one_way.T).tocsr()
+    both_ways.sort_indices()
+
+    counts = {
+        f"{int(loops.sum())} self-loops dropped": int(loops.sum()),
+        f"{int((values.size - last.sum()))} repeated edges merged": int(values.size - last.sum()),
+        f"{(both_ways.nnz - one_way.nnz)} one-directional edges made symmetric": both_ways.nnz
+        - one_way.nnz,
+        f"{int((~loops & ~keep).sum())} edges of weight 0 dropped": int((~loops & ~keep).sum()),
+    }
+    return both_ways.astype(np.float32), [note for note, count in counts.items() if count]
+
+
+def _clean_features(features: ArrayLike | sp.sparray | sp.spmatrix) -> Any:
+    if sp.issparse(features):
+        matrix = sp.csr_array(features).astype(np.float32)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        return matrix
+    dense = np.array(features)
+    if dense.dtype.kind not in "fiub":
+        raise InputError(f"features must be numbers, got {dense.dtype}")
+    return np.ascontiguousarray(dense, dtype=np.float32)
+
+
+def _sparse_if_sparse(features: NDArray[Any]) -> NDArray[Any] | sp.csr_array:
+    """CSR when under a tenth of the entries is set, as in bags of words."""
+    few = features.size > 0 and np.count_nonzero(features) < features.size / 10
+    return sp.csr_array(features) if few else features
+
+
+def _check_adjacency(adjacency: sp.csr_array) -> None:
+    if not isinstance(adjacency, sp.csr_array) or adjacency.shape[0] != adjacency.shape[1]:
+        raise InputError("adjacency must be a square csr_array; use Graph.from_scipy or from_edges")
+    if not np.isfinite(adjacency.data).all() or (adjacency.data <= 0).any():
+        raise InputError("adjacency weights must be positive and finite")
+    if adjacency.diagonal().any():
+        raise InputError("adjacency must not hold self-loops; Graph.from_scipy drops them")
+    if abs(adjacency - adjacency.T).nnz:
+        raise InputError("adjacency must be symmetric; Graph.from_scipy makes it so")
+
+
+def _check_features(features: NDArray[np.float32] | sp.csr_array, n: int) -> None:
+    if features.ndim != 2 or features.shape[0] != n or features.shape[1] == 0:
+        raise InputError(f"features must be {n} rows of at least one column, got {features.shape}")
+    if features.dtype != np.float32:
+        raise InputError(f"features must be float32, got {features.dtype}")
+    sparse = sp.issparse(features)
+    wrong = ~np.isfinite(features.data if sparse else features)
+    if not wrong.any():
+        return
+    if sparse:
+        coo = features.tocoo()
+        row, col = int(coo.row[wrong][0]), int(coo.col[wrong][0])
+    else:
+        row, col = (int(i) for i in np.argwhere(wrong)[0])
+    raise InputError(
+        f"{int(wrong.sum())} feature values are NaN or infinite, the first at node {row}, column "
+        f"{col}; fill or drop them first"
+    )
+
+
+def _check_labels(labels: NDArray[np.int64], n: int, num_classes: int) -> None:
+    if labels.shape != (n,):
+        raise InputError(f"{n} nodes but labels of shape {labels.shape}")
+    wrong = (labels < UNKNOWN) | (labels >= num_classes)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise InputError(
+            f"node {at} has label {int(labels[at])}; allowed are 0 … {num_classes - 1}, and -1 for "
+            "unknown"
+        )
+
+
+def _check_ids(ids: NDArray[Any], n: int) -> None:
+    if ids.shape != (n,) or ids.dtype.kind not in "iuUO":
+        raise InputError(f"ids must be {n} strings or integers, got {ids.dtype} {ids.shape}")
+    values, counts = np.unique(ids, return_counts=True)
+    if values.size < n:
+        twice = values[counts > 1][0]
+        at = np.flatnonzero(ids == twice)[:2].tolist()
+        raise InputError(f"id {twice!r} occurs more than once, at nodes {at[0]} and {at[1]}")
+
+
+def _freeze(*arrays: Any) -> None:
+    for array in arrays:
+        parts = (array.data, array.indices, array.indptr) if sp.issparse(array) else (array,)
+        for part in parts:
+            part.flags.writeable = False

@@ -1,0 +1,337 @@
+"""The contract every method keeps: a scikit-learn style estimator on a graph."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dcgst.engine.random import derive
+from dcgst.engine.sparse import SparseMatrix
+from dcgst.engine.threads import threads_for
+from dcgst.engine.training import Callback
+from dcgst.errors import InputError, unknown
+from dcgst.evaluate.metrics import accuracy
+from dcgst.graph import UNKNOWN, Graph
+from dcgst.methods.params import check, param
+from dcgst.nn.base import Backbone, Features
+from dcgst.splits import Split
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+GIVEN, NEVER = 0, -1
+"""Stages of :attr:`Result.labeled_stage`: labeled from the start, and not at all."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a method may see of R runs: tensors on one device, labels only where they are allowed.
+
+    The labels of pool nodes are not in here: no method can use them.
+    """
+
+    x: Features
+    adjacency: SparseMatrix
+    labels: Tensor  # (R, n) class codes of training nodes, -1 elsewhere
+    val_labels: Tensor  # (R, n) class codes of validation nodes, -1 elsewhere
+    pool: Tensor  # (R, n) bool
+    seeds: tuple[int, ...]
+    num_classes: int
+    callbacks: tuple[Callback, ...] = ()
+
+    @property
+    def has_validation(self) -> bool:
+        return bool((self.val_labels >= 0).any(1).all())
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a method found in R runs."""
+
+    proba: Tensor  # (R, n, C)
+    labeled_stage: Tensor  # (R, n)
+    history: list[list[dict[str, float]]]  # per run, one record per stage
+    stop_reasons: list[str]
+    model: Backbone | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a method found in one run; see :class:`Method` for the meaning of each part."""
+
+    proba: NDArray[np.float32]
+    labels: NDArray[np.int64]
+    labeled_stage: NDArray[np.int64]
+    history: list[dict[str, float]]
+    stop_reason: str
+
+    @property
+    def cmd_before(self) -> float:
+        """Shift of the given labels against the pool, in the first stage's representation."""
+        return self.history[0]["cmd"]
+
+    @property
+    def cmd_after(self) -> float:
+        """Shift of everything labeled in the end, in the last stage's representation."""
+        return self.history[-1]["cmd"]
+
+
+@dataclass(eq=False, kw_only=True)
+class Method(ABC):
+    """A node classifier. Its fields are its settings; what ``fit`` learns ends in ``_``.
+
+    After ``fit``:
+
+    - ``proba_`` ``(n, C)`` probabilities, averaged over the replicas;
+    - ``labels_`` ``(n,)`` class codes; given labels never change;
+    - ``labeled_stage_`` ``(n,)`` the stage in which a node joined the training set: 0 if its label
+      was given, -1 if it never did;
+    - ``history_`` one record per replica and stage;
+    - ``stop_reason_`` why the training ended;
+    - ``classes_`` the class names.
+    """
+
+    name: ClassVar[str]
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}}
+
+    seed: int = param(0, "decides everything random", low=0)
+    replicas: int = param(1, "independent runs whose probabilities are averaged", low=1)
+    device: str = param("auto", "where to compute: auto, cpu, cuda, cuda:1 …")
+    chunk: int | None = param(
+        None, "replicas computed at once; default all on a GPU, one on a CPU", low=1
+    )
+
+    @classmethod
+    def from_preset(cls, preset: str = "default", **settings: Any) -> Self:
+        """The method with named settings, and any others on top."""
+        if preset not in cls.presets:
+            raise unknown(f"preset of {cls.name}", preset, cls.presets)
+        known = [field.name for field in dataclasses.fields(cls)]
+        for name in settings:
+            if name not in known:
+                raise unknown(f"setting of {cls.name}", name, known)
+        return cls(**{**cls.presets[preset], **settings})
+
+    @abstractmethod
+    def solve(self, problem: Problem) -> Outcome:
+        """The algorithm: R runs at once, each as if alone."""
+
+    def features(self, graph: Graph) -> NDArray[np.float32] | sp.csr_array:
+        """The features the method works with; as they are unless a method says otherwise."""
+        return graph.features
+
+    # --- scikit-learn manners -----------------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def set_params(self, **settings: Any) -> Self:
+        known = self.get_params()
+        for name, value in settings.items():
+            if name not in known:
+                raise unknown(f"setting of {self.name}", name, known)
+            setattr(self, name, value)
+        return self
+
+    def fit(
+        self,
+        graph: Graph | Data,
+        split: Split | None = None,
+        *,
+        callbacks: Sequence[Callback] = (),
+    ) -> Self:
+        """Learn from the labeled nodes and predict all others.
+
+        Args:
+            graph: a :class:`Graph` or PyG ``Data``.
+            split: one run. By default the graph's own ``train`` and ``val`` masks if it has them;
+                otherwise every known label trains, and there is no validation.
+            callbacks: called after every epoch.
+        """
+        graph = _as_graph(graph)
+        split = Split.known_labels(graph) if split is None else split
+        if len(split) != 1:
+            raise InputError(f"fit takes one run, the split holds {len(split)}; use fit_runs")
+        (result,) = self.fit_runs(graph, split, callbacks=callbacks)
+        self.graph_, self.split_ = graph, split
+        self.classes_ = graph.class_names
+        self.proba_, self.labels_ = result.proba, result.labels
+        self.labeled_stage_ = result.labeled_stage
+        self.history_, self.stop_reason_ = result.history, result.stop_reason
+        return self
+
+    def predict_proba(self, graph: Graph | Data | None = None) -> NDArray[np.float32]:
+        """``(n, C)`` probabilities on the fitted graph, or by the fitted model on another one."""
+        self._check_fitted()
+        if graph is None or graph is self.graph_:
+            return self.proba_
+        return self._apply(_as_graph(graph))
+
+    def predict(self, graph: Graph | Data | None = None) -> NDArray[np.int64]:
+        """``(n,)`` class codes; on the fitted graph, given labels stay as they are."""
+        proba = self.predict_proba(graph)
+        codes: NDArray[np.int64] = proba.argmax(axis=1)
+        return self.labels_ if proba is self.proba_ else codes
+
+    def score(self, graph: Graph | Data, mask: NDArray[np.bool_] | None = None) -> float:
+        """Accuracy against the labels of ``graph``, by default on the pool of the fitted graph."""
+        graph = _as_graph(graph)
+        if mask is None:
+            self._check_fitted()
+            same = graph.num_nodes == self.graph_.num_nodes
+            mask = self.split_.pool[0] if same else np.ones(graph.num_nodes, dtype=bool)
+        same_graph = graph.adjacency is self.graph_.adjacency
+        codes = self.predict(None if same_graph else graph)
+        return accuracy(codes, graph.labels, mask & (graph.labels != UNKNOWN))
+
+    # --- many runs ----------------------------------------------------------------------------
+
+    def fit_runs(
+        self, graph: Graph, split: Split, *, callbacks: Sequence[Callback] = ()
+    ) -> list[Result]:
+        """Fit every run of a split, many at once, and return a result for each."""
+        self.check(graph, split)
+        jobs = [(run, replica) for run in range(len(split)) for replica in range(self.replicas)]
+        device = _device(self.device)
+        chunk = self.chunk or (len(jobs) if device.type == "cuda" else 1)
+        x = _to_features(self.features(graph), device)
+        adjacency = SparseMatrix.from_scipy(graph.adjacency, device)
+        self.models_ = []
+        results: list[Result] = []
+        with threads_for(graph.num_nodes):
+            for start in range(0, len(jobs), chunk):
+                part = jobs[start : start + chunk]
+                problem = self._problem(graph, split, part, x, adjacency, tuple(callbacks))
+                outcome = self.solve(problem)
+                if outcome.model is not None:
+                    self.models_.append(outcome.model)
+                results += _results(outcome, problem)
+        by_run = [results[i : i + self.replicas] for i in range(0, len(jobs), self.replicas)]
+        return [_average(replicas) for replicas in by_run]
+
+    def check(self, graph: Graph, split: Split) -> None:
+        """Raise on settings or data that cannot work, before anything is computed."""
+        check(self)
+        if split.train.shape[1] != graph.num_nodes:
+            raise InputError(
+                f"the split is for {split.train.shape[1]} nodes, the graph has {graph.num_nodes}"
+            )
+        unlabeled = (split.train | split.val) & (graph.labels == UNKNOWN)
+        if unlabeled.any():
+            node = int(np.argwhere(unlabeled)[0][1])
+            raise InputError(
+                f"node {graph.ids[node]!r} is set to train or validate, but its label is unknown"
+            )
+        if graph.num_classes < 2:
+            raise InputError(f"there must be at least two classes, got {graph.num_classes}")
+
+    def _problem(
+        self,
+        graph: Graph,
+        split: Split,
+        jobs: Sequence[tuple[int, int]],
+        x: Features,
+        adjacency: SparseMatrix,
+        callbacks: tuple[Callback, ...],
+    ) -> Problem:
+        device = adjacency.values.device
+        runs = [run for run, _ in jobs]
+
+        def masked(mask: NDArray[np.bool_]) -> Tensor:
+            return torch.tensor(np.where(mask[runs], graph.labels, UNKNOWN), device=device)
+
+        return Problem(
+            x=x,
+            adjacency=adjacency,
+            labels=masked(split.train),
+            val_labels=masked(split.val),
+            pool=torch.tensor(split.pool[runs], device=device),
+            seeds=tuple(derive(self.seed, split.runs[run], replica) for run, replica in jobs),
+            num_classes=graph.num_classes,
+            callbacks=callbacks,
+        )
+
+    def _apply(self, graph: Graph) -> NDArray[np.float32]:
+        """Mean probabilities of the fitted models on another graph."""
+        if not self.models_:
+            raise InputError(f"{self.name} learns no model that could be used on another graph")
+        if graph.num_features != self.graph_.num_features:
+            raise InputError(
+                f"the model was fitted on {self.graph_.num_features} features, this graph has "
+                f"{graph.num_features}"
+            )
+        device = next(self.models_[0].parameters()).device
+        x = _to_features(self.features(graph), device)
+        adjacency = SparseMatrix.from_scipy(graph.adjacency, device)
+        with torch.no_grad(), threads_for(graph.num_nodes):
+            each = [m(x, m.operator(adjacency)).logits.softmax(-1) for m in self.models_]
+        mean: NDArray[np.float32] = torch.cat(each).mean(0).numpy(force=True)
+        return mean
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "proba_"):
+            raise InputError(f"this {self.name} is not fitted yet; call fit first")
+
+
+def _results(outcome: Outcome, problem: Problem) -> list[Result]:
+    """One result per run, with the given labels in place."""
+    given = torch.maximum(problem.labels, problem.val_labels)
+    labels = torch.where(given >= 0, given, outcome.proba.argmax(-1))
+    return [
+        Result(
+            outcome.proba[run].numpy(force=True),
+            labels[run].numpy(force=True),
+            outcome.labeled_stage[run].numpy(force=True),
+            [{"replica": 0, **record} for record in outcome.history[run]],
+            outcome.stop_reasons[run],
+        )
+        for run in range(len(problem.seeds))
+    ]
+
+
+def _average(replicas: list[Result]) -> Result:
+    """The mean of the probabilities; a node counts as labeled if most replicas labeled it."""
+    first = replicas[0]
+    if len(replicas) == 1:
+        return first
+    proba = np.mean([r.proba for r in replicas], axis=0)
+    agreed = np.all([r.labels == first.labels for r in replicas], axis=0)
+    stages = np.median([r.labeled_stage for r in replicas], axis=0)
+    return Result(
+        proba,
+        np.where(agreed, first.labels, proba.argmax(axis=1)),
+        np.floor(stages).astype(np.int64),
+        [{**rec, "replica": i} for i, r in enumerate(replicas) for rec in r.history],
+        "; ".join(sorted({r.stop_reason for r in replicas})),
+    )
+
+
+def _as_graph(graph: Graph | Data) -> Graph:
+    return graph if isinstance(graph, Graph) else Graph.from_pyg(graph)
+
+
+def _to_features(matrix: NDArray[np.float32] | sp.csr_array, device: torch.device) -> Features:
+    if sp.issparse(matrix):
+        return SparseMatrix.from_scipy(matrix, device)
+    return torch.tensor(matrix, device=device)
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise InputError(f"device must be auto, cpu, cuda or cuda:N, got {name!r}") from error
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise InputError(f"device {name!r} is asked for, but there is no CUDA GPU here")
+    return device

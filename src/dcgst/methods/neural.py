@@ -1,0 +1,121 @@
+"""What all methods that train a graph neural network share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dcgst.engine.random import Streams, derive
+from dcgst.engine.sparse import SparseMatrix
+from dcgst.engine.training import Schedule, Training, cross_entropy, train
+from dcgst.graph import Graph
+from dcgst.methods.base import Method, Problem
+from dcgst.methods.params import param
+from dcgst.nn import BACKBONES, backbone
+from dcgst.nn.base import Backbone, Features, Output, receptive_field
+from dcgst.shift.cmd import cmd
+
+
+@dataclass(eq=False, kw_only=True)
+class NeuralMethod(Method):
+    """Settings of the network and its training."""
+
+    backbone: str = param("gcn", "the network", choices=tuple(BACKBONES))
+    hidden: int = param(64, "width of the hidden layer", low=1)
+    dropout: float = param(0.5, "share of inputs and hidden units dropped in training", low=0, high=0.99)
+    lr: float = param(0.01, "Adam's learning rate", low=0)
+    weight_decay: float = param(5e-4, "L2 penalty on all weights", low=0)
+    epochs: int = param(200, "the most epochs of a training", low=1)
+    patience: int | None = param(
+        None, "epochs without a better validation loss after which to stop; None never", low=1
+    )
+    feature_norm: str = param(
+        "none", "scaling of each node's features: none, row (sum 1) or l2", choices=("none", "row", "l2")
+    )
+
+    def features(self, graph: Graph) -> NDArray[np.float32] | sp.csr_array:
+        return scale_rows(graph.features, self.feature_norm)
+
+    @property
+    def schedule(self) -> Schedule:
+        return Schedule(self.epochs, self.lr, self.weight_decay, self.patience)
+
+    def network(self, problem: Problem, purpose: int = 0) -> Network:
+        """A freshly initialised network; another purpose, another initialisation."""
+        seeds = [derive(seed, purpose) for seed in problem.seeds]
+        columns = problem.x.shape[1]
+        model = backbone(self.backbone)(
+            seeds, columns, self.hidden, problem.num_classes, self.dropout
+        ).to(problem.labels.device)
+        return Network(model, problem.x, model.operator(problem.adjacency))
+
+
+@dataclass(frozen=True)
+class Network:
+    """A backbone on a graph."""
+
+    model: Backbone
+    x: Features
+    operator: SparseMatrix
+
+    def outputs(self) -> Output:
+        """Everything the network computes for every node, without dropout or gradients."""
+        with torch.no_grad():
+            output: Output = self.model(self.x, self.operator)
+        return output
+
+    def train(
+        self, labels: Tensor, problem: Problem, schedule: Schedule, purpose: int = 0
+    ) -> Training:
+        """Minimise the cross entropy of ``(R, n)`` labels; keep the state best on validation."""
+        streams = Streams([derive(s, purpose, 1) for s in problem.seeds], labels.device)
+        rows = (labels >= 0).any(0).nonzero().squeeze(-1)
+        targets = labels[:, rows]
+
+        def loss() -> Tensor:
+            logits = self.model(self.x, self.operator, streams).logits
+            return cross_entropy(logits.index_select(1, rows), targets)
+
+        validate = self._validation(problem.val_labels) if problem.has_validation else None
+        return train(
+            self.model, loss, schedule, validate=validate, callbacks=problem.callbacks
+        )
+
+    def _validation(self, labels: Tensor):  # type: ignore[no-untyped-def]
+        """Loss on the validation nodes, computed on no more of the graph than they depend on."""
+        rows = (labels >= 0).any(0).nonzero().squeeze(-1)
+        x, operator, inside = receptive_field(self.x, self.operator, rows, self.model.hops)
+        targets = labels[:, rows]
+
+        def validate() -> Tensor:
+            logits = self.model(x, operator).logits
+            return cross_entropy(logits.index_select(1, inside), targets)
+
+        return validate
+
+
+def shift(hidden: Tensor, labels: Tensor, pool: Tensor) -> Tensor:
+    """``(R,)`` CMD between labeled and pool nodes in a representation ``(R, n, d)``."""
+    labeled = (labels >= 0).to(hidden.dtype)
+    return cmd(hidden, hidden, labeled, pool.to(hidden.dtype))
+
+
+def scale_rows(
+    features: NDArray[np.float32] | sp.csr_array, norm: str
+) -> NDArray[np.float32] | sp.csr_array:
+    """Rows of features that sum to one in absolute value, or have length one."""
+    if norm == "none":
+        return features
+    order = 1 if norm == "row" else 2
+    if sp.issparse(features):
+        lengths = sp.linalg.norm(features, ord=order, axis=1)
+        inverse = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+        return sp.csr_array(sp.diags_array(inverse) @ features).astype(np.float32)
+    lengths = np.linalg.norm(features, ord=order, axis=1, keepdims=True)
+    scaled: NDArray[np.float32] = features / np.maximum(lengths, np.finfo(np.float32).tiny)
+    return scaled

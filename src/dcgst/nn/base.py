@@ -1,0 +1,131 @@
+"""What every backbone has in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from dcgst.engine.random import Streams, derive, dropout
+from dcgst.engine.sparse import SparseMatrix, spmm
+
+Features = Tensor | SparseMatrix
+"""``(n, d)`` node features shared by all replicas, dense or sparse."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a backbone computes for every node."""
+
+    hidden: Tensor
+    """``(R, n, hidden)`` the last hidden layer: Z of the paper."""
+    logits: Tensor
+    """``(R, n, C)``"""
+
+
+class Backbone(nn.Module, ABC):
+    """A graph neural network of which R independent replicas are computed together.
+
+    Every parameter carries the replica axis first. The graph enters as an *operator*, which
+    :meth:`operator` makes from the adjacency once per graph, or once per step where edge weights
+    are learned: it is differentiable in them, and an edge of weight zero is no edge.
+
+    Args:
+        seeds: one per replica; decides its initial parameters.
+        num_features: columns of the features.
+        hidden: width of the hidden layer.
+        num_classes: width of the output.
+        dropout: share of inputs and hidden units dropped while training.
+    """
+
+    hops: ClassVar[int]
+    """How many edges away a node can be and still influence another."""
+
+    def __init__(
+        self,
+        seeds: Sequence[int],
+        num_features: int,
+        hidden: int,
+        num_classes: int,
+        dropout: float = 0.5,
+    ) -> None:
+        super().__init__()
+        self.replicas = len(seeds)
+        self.num_features = num_features
+        self.hidden = hidden
+        self.num_classes = num_classes
+        self.dropout = dropout
+        self.build(Streams([derive(seed, 0) for seed in seeds]))
+
+    @abstractmethod
+    def build(self, streams: Streams) -> None:
+        """Create the parameters. Drawn on the CPU: the same on every device."""
+
+    @staticmethod
+    @abstractmethod
+    def operator(adjacency: SparseMatrix) -> SparseMatrix:
+        """What messages are multiplied with, from adjacency values ``(E,)`` or ``(R, E)``."""
+
+    @abstractmethod
+    def forward(
+        self, x: Features, operator: SparseMatrix, streams: Streams | None = None
+    ) -> Output:
+        """Compute all replicas; dropout only where ``streams`` are given, that is in training."""
+
+
+def glorot(streams: Streams, fan_in: int, fan_out: int, *shape: int) -> nn.Parameter:
+    """``(R, *shape)`` uniform in ±√(6 / (fan_in + fan_out)); the shape is both fans if left out."""
+    return _within(sqrt(6 / (fan_in + fan_out)), streams, *(shape or (fan_in, fan_out)))
+
+
+def fan_in_uniform(streams: Streams, fan_in: int, *shape: int) -> nn.Parameter:
+    """``(R, *shape)`` uniform in ±1/√fan_in, as linear layers commonly begin."""
+    return _within(1 / sqrt(fan_in), streams, *shape)
+
+
+def zeros(streams: Streams, *shape: int) -> nn.Parameter:
+    return nn.Parameter(torch.zeros(len(streams), *shape))
+
+
+def _within(bound: float, streams: Streams, *shape: int) -> nn.Parameter:
+    return nn.Parameter((streams.uniform(*shape) * 2 - 1) * bound)
+
+
+def drop_features(x: Features, rate: float, streams: Streams | None) -> Features:
+    """Features with dropout, then one copy per replica; of sparse features only what is stored."""
+    if streams is None:
+        return x
+    if isinstance(x, SparseMatrix):
+        return x.with_values(dropout(x.values.expand(len(streams), -1), rate, streams))
+    return dropout(x.expand(len(streams), -1, -1), rate, streams)
+
+
+def project(x: Features, weight: Tensor) -> Tensor:
+    """``x @ weight`` for features of any kind or activations; weight ``(R, d, k)``."""
+    if isinstance(x, SparseMatrix):
+        return spmm(x, weight)
+    if x.dim() == 3 and x.shape[0] == 1:  # a plain product is faster than a batch of one
+        return torch.mm(x[0], weight[0]).unsqueeze(0)
+    return torch.matmul(x, weight)
+
+
+def receptive_field(
+    x: Features, operator: SparseMatrix, rows: Tensor, hops: int
+) -> tuple[Features, SparseMatrix, Tensor]:
+    """The part of the graph that decides the outputs of ``rows``, and where they are in it.
+
+    Without dropout a network computes on this part, for these rows, exactly what it computes on
+    the whole graph: what an edge carries was settled when the operator was made.
+    """
+    nodes = operator.reach(rows, hops)
+    if isinstance(x, SparseMatrix):
+        columns = torch.arange(x.shape[1], device=rows.device)
+        x = x.submatrix(nodes, columns)
+    else:
+        x = x[nodes]
+    return x, operator.submatrix(nodes, nodes), torch.searchsorted(nodes, rows)
