@@ -8,8 +8,10 @@ pattern. Gradients with respect to values are gathered on the entries, never on 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +19,8 @@ import torch
 from torch import Tensor
 
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
+
+T = TypeVar("T")
 
 _BLOCK = 1 << 24
 """How many numbers a gathered block holds at most while entry gradients are computed."""
@@ -65,6 +69,19 @@ class Pattern:
         cols = torch.cat([self.indices, nodes])
         order = torch.argsort(rows * self.num_cols + cols)
         return Pattern(_pointers(rows, self.num_rows), cols[order], self.num_cols), order
+
+    def select_rows(self, rows: Tensor) -> tuple[Pattern, Tensor]:
+        """The given rows, and where each of their entries is here; remembered likewise."""
+
+        def select() -> tuple[Pattern, Tensor]:
+            counts = self.indptr.diff()[rows]
+            new_rows = torch.repeat_interleave(counts)
+            skipped = self.indptr[rows] - (counts.cumsum(0) - counts)
+            entries = torch.arange(new_rows.numel(), device=rows.device) + skipped[new_rows]
+            indptr = _pointers(new_rows, rows.numel())
+            return Pattern(indptr, self.indices[entries], self.num_cols), entries
+
+        return _remember(self, rows, select)
 
     @cached_property
     def _blocks(self) -> dict[int, Pattern]:
@@ -132,19 +149,24 @@ class SparseMatrix:
         loops = self.values.new_full((*self.values.shape[:-1], pattern.num_rows), weight)
         return SparseMatrix(pattern, torch.cat([self.values, loops], dim=-1)[..., order])
 
-    def submatrix(self, rows: Tensor, cols: Tensor) -> SparseMatrix:
-        """The entries in the given rows and columns, renumbered in the order given."""
+    def select_rows(self, rows: Tensor) -> SparseMatrix:
+        """The given rows, in the order given; remembered for the rows last asked for."""
+
+        def select() -> SparseMatrix:
+            pattern, entries = self.pattern.select_rows(rows)
+            return SparseMatrix(pattern, self.values[..., entries])
+
+        return _remember(self, rows, select)
+
+    def select_columns(self, cols: Tensor) -> SparseMatrix:
+        """The given columns, renumbered in the order given."""
         place = torch.full((self.pattern.num_cols,), -1, device=self.values.device)
         place[cols] = torch.arange(cols.numel(), device=self.values.device)
-        starts, counts = self.pattern.indptr[rows], self.pattern.indptr.diff()[rows]
-        new_rows = torch.repeat_interleave(counts)
-        first = counts.cumsum(0) - counts
-        within = torch.arange(new_rows.numel(), device=rows.device) - first[new_rows]
-        entries = starts[new_rows] + within
-        new_cols = place[self.pattern.indices[entries]]
+        new_cols = place[self.pattern.indices]
         inside = new_cols >= 0
-        pattern = Pattern(_pointers(new_rows[inside], rows.numel()), new_cols[inside], cols.numel())
-        return SparseMatrix(pattern, self.values[..., entries[inside]])
+        indptr = _pointers(self.pattern.rows[inside], self.pattern.num_rows)
+        pattern = Pattern(indptr, new_cols[inside], cols.numel())
+        return SparseMatrix(pattern, self.values[..., inside])
 
     def reach(self, rows: Tensor, hops: int) -> Tensor:
         """The nodes, in order, whose values can influence ``rows`` within ``hops`` products."""
@@ -234,6 +256,15 @@ def _csr_product(pattern: Pattern, values: Tensor, dense: Tensor) -> Tensor:
         return torch.sparse.mm(csr, dense)
     # The reducing kernel is about twice as fast on CPU as the plain product.
     return torch.sparse.mm(csr, dense.contiguous(), "sum")
+
+
+def _remember(owner: object, key: Tensor, compute: Callable[[], T]) -> T:
+    """What ``compute`` gave for this very tensor the last time, or gives now."""
+    kept = owner.__dict__.get("_kept")
+    if kept is None or kept[0] is not key:
+        kept = owner.__dict__["_kept"] = (key, compute())
+    value: T = kept[1]
+    return value
 
 
 def _pointers(rows: Tensor, num_rows: int) -> Tensor:

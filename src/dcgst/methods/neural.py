@@ -78,8 +78,8 @@ class Network:
         targets = labels[:, rows]
 
         def loss() -> Tensor:
-            logits = self.model(self.x, self.operator, streams).logits
-            return cross_entropy(logits.index_select(1, rows), targets)
+            logits = self.model(self.x, self.operator, streams, rows).logits
+            return cross_entropy(logits, targets)
 
         validate = self._validation(problem.val_labels) if problem.has_validation else None
         return train(
@@ -93,8 +93,7 @@ class Network:
         targets = labels[:, rows]
 
         def validate() -> Tensor:
-            logits = self.model(x, operator).logits
-            return cross_entropy(logits.index_select(1, inside), targets)
+            return cross_entropy(self.model(x, operator, rows=inside).logits, targets)
 
         return validate
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import torch
+from torch import Tensor
 
 from dcgst.engine.random import Streams, dropout
 from dcgst.engine.sparse import SparseMatrix, spmm
@@ -30,12 +31,20 @@ class APPNP(Backbone):
         return symmetric_normalised(adjacency)
 
     def forward(
-        self, x: Features, operator: SparseMatrix, streams: Streams | None = None
+        self,
+        x: Features,
+        operator: SparseMatrix,
+        streams: Streams | None = None,
+        rows: Tensor | None = None,
     ) -> Output:
         x = drop_features(x, self.dropout, streams)
         hidden = torch.relu(project(x, self.weight1) + self.bias1)
         start = project(dropout(hidden, self.dropout, streams), self.weight2) + self.bias2
         logits = start
-        for _ in range(self.hops):
+        for _ in range(self.hops - 1):
             logits = (1 - self.teleport) * spmm(operator, logits) + self.teleport * start
-        return Output(hidden, logits)
+        if rows is not None:
+            operator, start = operator.select_rows(rows), start.index_select(1, rows)
+        return Output(
+            hidden, (1 - self.teleport) * spmm(operator, logits) + self.teleport * start
+        )

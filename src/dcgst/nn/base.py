@@ -25,7 +25,7 @@ class Output:
     hidden: Tensor
     """``(R, n, hidden)`` the last hidden layer: Z of the paper."""
     logits: Tensor
-    """``(R, n, C)``"""
+    """``(R, n, C)``, or ``(R, m, C)`` for m chosen rows"""
 
 
 class Backbone(nn.Module, ABC):
@@ -73,9 +73,21 @@ class Backbone(nn.Module, ABC):
 
     @abstractmethod
     def forward(
-        self, x: Features, operator: SparseMatrix, streams: Streams | None = None
+        self,
+        x: Features,
+        operator: SparseMatrix,
+        streams: Streams | None = None,
+        rows: Tensor | None = None,
     ) -> Output:
-        """Compute all replicas; dropout only where ``streams`` are given, that is in training."""
+        """Compute all replicas.
+
+        Args:
+            x: the features.
+            operator: made by :meth:`operator`.
+            streams: drive the dropout; without them, that is outside training, there is none.
+            rows: the nodes whose logits are wanted; all of them by default. Their hidden layer is
+                computed for every node in any case.
+        """
 
 
 def glorot(streams: Streams, fan_in: int, fan_out: int, *shape: int) -> nn.Parameter:
@@ -123,9 +135,6 @@ def receptive_field(
     the whole graph: what an edge carries was settled when the operator was made.
     """
     nodes = operator.reach(rows, hops)
-    if isinstance(x, SparseMatrix):
-        columns = torch.arange(x.shape[1], device=rows.device)
-        x = x.submatrix(nodes, columns)
-    else:
-        x = x[nodes]
-    return x, operator.submatrix(nodes, nodes), torch.searchsorted(nodes, rows)
+    x = x.select_rows(nodes) if isinstance(x, SparseMatrix) else x[nodes]
+    inner = operator.select_rows(nodes).select_columns(nodes)
+    return x, inner, torch.searchsorted(nodes, rows)

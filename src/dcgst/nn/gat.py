@@ -40,13 +40,19 @@ class GAT(Backbone):
         return adjacency.with_loops()
 
     def forward(
-        self, x: Features, operator: SparseMatrix, streams: Streams | None = None
+        self,
+        x: Features,
+        operator: SparseMatrix,
+        streams: Streams | None = None,
+        rows: Tensor | None = None,
     ) -> Output:
         x = drop_features(x, self.dropout, streams)
         first = self._attend(project(x, self.weight1), self.attention1, operator, streams)
         hidden = F.elu(first + self.bias1)
         dropped = dropout(hidden, self.dropout, streams)
         second = self._attend(project(dropped, self.weight2), self.attention2, operator, streams)
+        if rows is not None:
+            second = second.index_select(1, rows)
         return Output(hidden, second + self.bias2)
 
     def _attend(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from dcgst.engine.random import Streams, dropout
 from dcgst.engine.sparse import SparseMatrix, spmm
@@ -34,7 +35,11 @@ class GCN(Backbone):
         return symmetric_normalised(adjacency)
 
     def forward(
-        self, x: Features, operator: SparseMatrix, streams: Streams | None = None
+        self,
+        x: Features,
+        operator: SparseMatrix,
+        streams: Streams | None = None,
+        rows: Tensor | None = None,
     ) -> Output:
         x = drop_features(x, self.dropout, streams)
         if isinstance(x, torch.Tensor) and x.shape[-1] <= 2 * self.hidden:
@@ -44,4 +49,5 @@ class GCN(Backbone):
             first = spmm(operator, project(x, self.weight1))
         hidden = torch.relu(first + self.bias1)
         dropped = dropout(hidden, self.dropout, streams)
-        return Output(hidden, spmm(operator, project(dropped, self.weight2)) + self.bias2)
+        last = operator if rows is None else operator.select_rows(rows)
+        return Output(hidden, spmm(last, project(dropped, self.weight2)) + self.bias2)

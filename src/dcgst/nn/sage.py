@@ -34,14 +34,22 @@ class GraphSAGE(Backbone):
         return adjacency.with_values(adjacency.values * inverse[..., adjacency.pattern.rows])
 
     def forward(
-        self, x: Features, operator: SparseMatrix, streams: Streams | None = None
+        self,
+        x: Features,
+        operator: SparseMatrix,
+        streams: Streams | None = None,
+        rows: Tensor | None = None,
     ) -> Output:
         x = drop_features(x, self.dropout, streams)
         hidden = torch.relu(_layer(x, operator, self.weight1) + self.bias1)
         dropped = dropout(hidden, self.dropout, streams)
-        return Output(hidden, _layer(dropped, operator, self.weight2) + self.bias2)
+        return Output(hidden, _layer(dropped, operator, self.weight2, rows) + self.bias2)
 
 
-def _layer(x: Features, operator: SparseMatrix, weight: Tensor) -> Tensor:
+def _layer(
+    x: Features, operator: SparseMatrix, weight: Tensor, rows: Tensor | None = None
+) -> Tensor:
     from_neighbours, from_self = project(x, weight).chunk(2, dim=-1)
+    if rows is not None:
+        operator, from_self = operator.select_rows(rows), from_self.index_select(1, rows)
     return spmm(operator, from_neighbours) + from_self
