@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +15,9 @@ from dcgst.errors import InputError
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
+
+FeatureMatrix: TypeAlias = Any
+"""``(n, d)`` float32: an array or a ``csr_array`` (SciPy has no types to say so)."""
 
 UNKNOWN = -1
 """The label of a node whose class is not known."""
@@ -42,7 +45,7 @@ class Graph:
     """
 
     adjacency: sp.csr_array
-    features: NDArray[np.float32] | sp.csr_array
+    features: FeatureMatrix
     labels: NDArray[np.int64]
     class_names: tuple[str, ...]
     ids: NDArray[Any]
@@ -59,7 +62,9 @@ class Graph:
         _check_ids(self.ids, n)
         for name, mask in self.masks.items():
             if mask.shape != (n,) or mask.dtype != np.bool_:
-                raise InputError(f"mask {name!r} must be {n} booleans, got {mask.dtype} {mask.shape}")
+                raise InputError(
+                    f"mask {name!r} must be {n} booleans, got {mask.dtype} {mask.shape}"
+                )
         _freeze(self.adjacency, self.features, self.labels, self.ids, *self.masks.values())
 
     @classmethod
@@ -133,7 +138,9 @@ class Graph:
         for key in ("train", "val", "test"):
             mask = data.get(f"{key}_mask")
             if mask is not None:
-                masks[key] = (mask if mask.dim() == 1 else mask[:, 0]).numpy(force=True).astype(bool)
+                masks[key] = (
+                    (mask if mask.dim() == 1 else mask[:, 0]).numpy(force=True).astype(bool)
+                )
         return cls.from_edges(
             data.edge_index.numpy(force=True),
             _sparse_if_sparse(features),
@@ -185,7 +192,7 @@ class Graph:
     @cached_property
     def degrees(self) -> NDArray[np.int64]:
         """``(n,)`` number of neighbours."""
-        return np.diff(self.adjacency.indptr).astype(np.int64)
+        return np.asarray(np.diff(self.adjacency.indptr), dtype=np.int64)
 
     def homophily(self) -> float:
         """Share of edges between nodes of known class that join the same class; nan if none."""
@@ -228,11 +235,17 @@ def _clean_edges(
     wrong = ~np.isfinite(values) | (values < 0)
     if wrong.any():
         at = int(np.argmax(wrong))
-        raise InputError(f"edge {at} has weight {values[at]}; weights must be finite and not negative")
+        raise InputError(
+            f"edge {at} has weight {values[at]}; weights must be finite and not negative"
+        )
 
     loops = edges[0] == edges[1]
     keep = ~loops & (values > 0)
-    row, col, values = edges[0, keep].astype(np.int64), edges[1, keep].astype(np.int64), values[keep]
+    row, col, values = (
+        edges[0, keep].astype(np.int64),
+        edges[1, keep].astype(np.int64),
+        values[keep],
+    )
     # Sorted by place, then weight: the last entry of each place is the largest.
     order = np.lexsort((values, row * n + col))
     row, col, values = row[order], col[order], values[order]
@@ -243,13 +256,13 @@ def _clean_edges(
     both_ways.sort_indices()
 
     counts = {
-        f"{int(loops.sum())} self-loops dropped": int(loops.sum()),
-        f"{int((values.size - last.sum()))} repeated edges merged": int(values.size - last.sum()),
-        f"{(both_ways.nnz - one_way.nnz)} one-directional edges made symmetric": both_ways.nnz
-        - one_way.nnz,
-        f"{int((~loops & ~keep).sum())} edges of weight 0 dropped": int((~loops & ~keep).sum()),
+        "self-loops dropped": loops.sum(),
+        "repeated edges merged": values.size - last.sum(),
+        "one-directional edges made symmetric": both_ways.nnz - one_way.nnz,
+        "edges of weight 0 dropped": (~loops & ~keep).sum(),
     }
-    return both_ways.astype(np.float32), [note for note, count in counts.items() if count]
+    notes = [f"{count} {what}" for what, count in counts.items() if count]
+    return both_ways.astype(np.float32), notes
 
 
 def _clean_features(features: ArrayLike | sp.sparray | sp.spmatrix) -> Any:
@@ -281,7 +294,7 @@ def _check_adjacency(adjacency: sp.csr_array) -> None:
         raise InputError("adjacency must be symmetric; Graph.from_scipy makes it so")
 
 
-def _check_features(features: NDArray[np.float32] | sp.csr_array, n: int) -> None:
+def _check_features(features: FeatureMatrix, n: int) -> None:
     if features.ndim != 2 or features.shape[0] != n or features.shape[1] == 0:
         raise InputError(f"features must be {n} rows of at least one column, got {features.shape}")
     if features.dtype != np.float32:
@@ -320,7 +333,7 @@ def _check_ids(ids: NDArray[Any], n: int) -> None:
     if values.size < n:
         twice = values[counts > 1][0]
         at = np.flatnonzero(ids == twice)[:2].tolist()
-        raise InputError(f"id {twice!r} occurs more than once, at nodes {at[0]} and {at[1]}")
+        raise InputError(f"id {str(twice)!r} occurs more than once, at nodes {at[0]} and {at[1]}")
 
 
 def _freeze(*arrays: Any) -> None:

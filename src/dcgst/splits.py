@@ -82,7 +82,7 @@ class Split:
 
     def test(self, graph: Graph) -> Mask:
         """``(R, n)`` pool nodes whose class is known: those that accuracy is measured on."""
-        return self.pool & (graph.labels != UNKNOWN)
+        return np.asarray(self.pool & (graph.labels != UNKNOWN))
 
 
 def labels_per_class(graph: Graph, rate: float) -> int:
@@ -127,11 +127,16 @@ def sample(
     if rate is not None:
         per_class = labels_per_class(graph, rate)
     if per_class is None or per_class < 1:
-        raise InputError(f"say how many labels: a rate, or labels per class from 1 on (got {per_class})")
+        raise InputError(
+            f"say how many labels: a rate, or labels per class from 1 on (got {per_class})"
+        )
     request = Request(graph, per_class, rate, numbers, seed)
     train = np.stack([_mask(nodes, graph.num_nodes) for nodes in SAMPLERS[sampler](request)])
     val = np.stack(
-        [_validation(graph, row, val_rate, request.rng(run, 1)) for run, row in zip(numbers, train, strict=True)]
+        [
+            _validation(graph, row, val_rate, request.rng(run, 1))
+            for run, row in zip(numbers, train, strict=True)
+        ]
     )
     return Split(train, val, ~train & ~val, tuple(numbers))
 
@@ -173,7 +178,7 @@ def _degree(request: Request) -> list[NDArray[np.int64]]:
     return _weighted(request, request.graph.degrees + 1e-3)
 
 
-def _weighted(request: Request, odds: NDArray[np.float64]) -> list[NDArray[np.int64]]:
+def _weighted(request: Request, odds: NDArray[np.floating]) -> list[NDArray[np.int64]]:
     draws = []
     for run in request.runs:
         key = np.log(odds) + request.rng(run).gumbel(size=odds.size)
@@ -213,9 +218,7 @@ def _near_exact(
     return [np.concatenate(blocks) for blocks in chosen]
 
 
-def _near_pushed(
-    request: Request, root: int, members: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _near_pushed(request: Request, root: int, members: NDArray[np.int64]) -> NDArray[np.int64]:
     """Push ever finer until enough of the class is reached, or no more of it can be."""
     reached = members[:0]
     for epsilon in (1e-4, 1e-5, 1e-6, 1e-7, 1e-8):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,10 +79,11 @@ def _load_bare(name: str) -> Graph:
     )
 
 
-def _cached(path: Path, compute):  # type: ignore[no-untyped-def]
+def _cached(path: Path, compute: Callable[[], NDArray[np.float32]]) -> NDArray[np.float32]:
     """An array from the cache, computed and kept there the first time."""
     if path.is_file():
-        return np.load(path, allow_pickle=False)
+        kept: NDArray[np.float32] = np.load(path, allow_pickle=False)
+        return kept
     array = compute()
     buffer = io.BytesIO()
     np.save(buffer, array, allow_pickle=False)
@@ -94,7 +97,7 @@ def _mask(nodes: NDArray[np.int64], n: int) -> NDArray[np.bool_]:
     return mask
 
 
-def _read_csv(path: Path, dtype: type) -> NDArray:  # type: ignore[type-arg]
+def _read_csv(path: Path, dtype: type) -> NDArray[Any]:
     try:
         with gzip.open(path, "rt") as file:
             return np.loadtxt(file, delimiter=",", dtype=dtype)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from dcgst.datasets.files import Source, find, locate
 from dcgst.errors import InputError
@@ -39,7 +41,7 @@ def read(path: Path, name: str) -> Graph:
     return Graph.from_edges(arrays["edge_index"], features, arrays["y"], name=name)
 
 
-def read_arrays(path: Path, keys: tuple[str, ...]) -> dict[str, np.ndarray]:  # type: ignore[type-arg]
+def read_arrays(path: Path, keys: tuple[str, ...]) -> dict[str, NDArray[Any]]:
     """The named arrays of an npz file."""
     try:
         with np.load(path, allow_pickle=False) as archive:

@@ -14,7 +14,7 @@ _BLOCK = 1 << 18
 
 def derive(seed: int, *path: int) -> int:
     """A seed for one part of a run, independent of every other part's."""
-    return int(np.random.SeedSequence([seed, *path]).generate_state(1, np.uint64)[0] >> 1)
+    return int(np.random.SeedSequence(seed, spawn_key=path).generate_state(1, np.uint64)[0] >> 1)
 
 
 class Streams:
@@ -79,7 +79,7 @@ def _masked(x: Tensor, keep: Tensor, scale: float) -> Tensor:
     if x.is_cuda or x.numel() <= _BLOCK:
         return torch.mul(x, keep).mul_(scale)
     product = torch.empty(x.shape, dtype=x.dtype)
-    blocks = (t.reshape(-1).split(_BLOCK) for t in (x, keep, product))
+    blocks = (torch.split(t.reshape(-1), _BLOCK) for t in (x, keep, product))
     for part, mask, out in zip(*blocks, strict=True):
         torch.mul(part, mask, out=out).mul_(scale)
     return product

@@ -18,7 +18,8 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
+for _message in ("Sparse CSR tensor support is in beta", "Sparse invariant checks are implicitly"):
+    warnings.filterwarnings("ignore", message=_message)
 
 T = TypeVar("T")
 
@@ -141,7 +142,7 @@ class SparseMatrix:
         return SparseMatrix(self.pattern, values)
 
     def with_loops(self, weight: float = 1.0) -> SparseMatrix:
-        """This square matrix plus ``weight`` times the identity; the diagonal must be empty.
+        """Add to a square matrix ``weight`` times the identity, where the diagonal is empty.
 
         Differentiable in the values.
         """
@@ -252,10 +253,10 @@ def _csr_product(pattern: Pattern, values: Tensor, dense: Tensor) -> Tensor:
         size=(pattern.num_rows, pattern.num_cols),
         check_invariants=False,
     )
-    if dense.is_cuda:
-        return torch.sparse.mm(csr, dense)
-    # The reducing kernel is about twice as fast on CPU as the plain product.
-    return torch.sparse.mm(csr, dense.contiguous(), "sum")
+    # On a CPU the reducing kernel is about twice as fast as the plain product.
+    how = () if dense.is_cuda else ("sum",)
+    product: Tensor = torch.sparse.mm(csr, dense.contiguous(), *how)
+    return product
 
 
 def _remember(owner: object, key: Tensor, compute: Callable[[], T]) -> T:

@@ -89,7 +89,9 @@ def train(
         best.restore()
         best_epoch = best.epoch
     else:
-        best_epoch = torch.full((losses[-1].numel(),), len(losses) - 1) if losses else torch.zeros(0)
+        best_epoch = (
+            torch.full((losses[-1].numel(),), len(losses) - 1) if losses else torch.zeros(0)
+        )
     stacked = torch.stack(losses).cpu() if losses else torch.zeros(0, 0)
     return Training(stacked, torch.stack(values).cpu() if values else None, best_epoch.cpu())
 

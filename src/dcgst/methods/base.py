@@ -20,7 +20,7 @@ from dcgst.engine.threads import threads_for
 from dcgst.engine.training import Callback
 from dcgst.errors import InputError, unknown
 from dcgst.evaluate.metrics import accuracy
-from dcgst.graph import UNKNOWN, Graph
+from dcgst.graph import UNKNOWN, FeatureMatrix, Graph
 from dcgst.methods.params import check, param
 from dcgst.nn.base import Backbone, Features
 from dcgst.splits import Split
@@ -125,7 +125,7 @@ class Method(ABC):
     def solve(self, problem: Problem) -> Outcome:
         """The algorithm: R runs at once, each as if alone."""
 
-    def features(self, graph: Graph) -> NDArray[np.float32] | sp.csr_array:
+    def features(self, graph: Graph) -> FeatureMatrix:
         """The features the method works with; as they are unless a method says otherwise."""
         return graph.features
 
@@ -229,7 +229,7 @@ class Method(ABC):
         if unlabeled.any():
             node = int(np.argwhere(unlabeled)[0][1])
             raise InputError(
-                f"node {graph.ids[node]!r} is set to train or validate, but its label is unknown"
+                f"node {str(graph.ids[node])!r} is to train or validate, but its label is unknown"
             )
         if graph.num_classes < 2:
             raise InputError(f"there must be at least two classes, got {graph.num_classes}")
@@ -319,7 +319,7 @@ def _as_graph(graph: Graph | Data) -> Graph:
     return graph if isinstance(graph, Graph) else Graph.from_pyg(graph)
 
 
-def _to_features(matrix: NDArray[np.float32] | sp.csr_array, device: torch.device) -> Features:
+def _to_features(matrix: FeatureMatrix, device: torch.device) -> Features:
     if sp.issparse(matrix):
         return SparseMatrix.from_scipy(matrix, device)
     return torch.tensor(matrix, device=device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ from torch import Tensor
 from dcgst.engine.random import Streams, derive
 from dcgst.engine.sparse import SparseMatrix
 from dcgst.engine.training import Schedule, Training, cross_entropy, train
-from dcgst.graph import Graph
+from dcgst.graph import FeatureMatrix, Graph
 from dcgst.methods.base import Method, Problem
 from dcgst.methods.params import param
 from dcgst.nn import BACKBONES, backbone
@@ -27,7 +28,9 @@ class NeuralMethod(Method):
 
     backbone: str = param("gcn", "the network", choices=tuple(BACKBONES))
     hidden: int = param(64, "width of the hidden layer", low=1)
-    dropout: float = param(0.5, "share of inputs and hidden units dropped in training", low=0, high=0.99)
+    dropout: float = param(
+        0.5, "share of inputs and hidden units dropped in training", low=0, high=0.99
+    )
     lr: float = param(0.01, "Adam's learning rate", low=0)
     weight_decay: float = param(5e-4, "L2 penalty on all weights", low=0)
     epochs: int = param(200, "the most epochs of a training", low=1)
@@ -35,10 +38,12 @@ class NeuralMethod(Method):
         None, "epochs without a better validation loss after which to stop; None never", low=1
     )
     feature_norm: str = param(
-        "none", "scaling of each node's features: none, row (sum 1) or l2", choices=("none", "row", "l2")
+        "none",
+        "scaling of each node's features: none, row (sum 1) or l2",
+        choices=("none", "row", "l2"),
     )
 
-    def features(self, graph: Graph) -> NDArray[np.float32] | sp.csr_array:
+    def features(self, graph: Graph) -> FeatureMatrix:
         return scale_rows(graph.features, self.feature_norm)
 
     @property
@@ -82,11 +87,9 @@ class Network:
             return cross_entropy(logits, targets)
 
         validate = self._validation(problem.val_labels) if problem.has_validation else None
-        return train(
-            self.model, loss, schedule, validate=validate, callbacks=problem.callbacks
-        )
+        return train(self.model, loss, schedule, validate=validate, callbacks=problem.callbacks)
 
-    def _validation(self, labels: Tensor):  # type: ignore[no-untyped-def]
+    def _validation(self, labels: Tensor) -> Callable[[], Tensor]:
         """Loss on the validation nodes, computed on no more of the graph than they depend on."""
         rows = (labels >= 0).any(0).nonzero().squeeze(-1)
         x, operator, inside = receptive_field(self.x, self.operator, rows, self.model.hops)
@@ -104,9 +107,7 @@ def shift(hidden: Tensor, labels: Tensor, pool: Tensor) -> Tensor:
     return cmd(hidden, hidden, labeled, pool.to(hidden.dtype))
 
 
-def scale_rows(
-    features: NDArray[np.float32] | sp.csr_array, norm: str
-) -> NDArray[np.float32] | sp.csr_array:
+def scale_rows(features: FeatureMatrix, norm: str) -> FeatureMatrix:
     """Rows of features that sum to one in absolute value, or have length one."""
     if norm == "none":
         return features

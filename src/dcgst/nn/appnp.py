@@ -45,6 +45,4 @@ class APPNP(Backbone):
             logits = (1 - self.teleport) * spmm(operator, logits) + self.teleport * start
         if rows is not None:
             operator, start = operator.select_rows(rows), start.index_select(1, rows)
-        return Output(
-            hidden, (1 - self.teleport) * spmm(operator, logits) + self.teleport * start
-        )
+        return Output(hidden, (1 - self.teleport) * spmm(operator, logits) + self.teleport * start)

@@ -25,7 +25,9 @@ class GAT(Backbone):
 
     def build(self, streams: Streams) -> None:
         if self.hidden % self.heads:
-            raise InputError(f"hidden must be a multiple of {self.heads} for gat, got {self.hidden}")
+            raise InputError(
+                f"hidden must be a multiple of {self.heads} for gat, got {self.hidden}"
+            )
         d, h, c, heads = self.num_features, self.hidden, self.num_classes, self.heads
         self.weight1 = glorot(streams, d, h)
         # Attention vectors of source and target, of every head: (R, 2, heads, width)

@@ -36,7 +36,7 @@ def cmd(
         support = _range(source, target)
     centred_source, mean_source, share_source = _centre(source, source_weights)
     centred_target, mean_target, share_target = _centre(target, target_weights)
-    total = torch.linalg.vector_norm(mean_source - mean_target, dim=-1) / support
+    total: Tensor = torch.linalg.vector_norm(mean_source - mean_target, dim=-1) / support
     power_source, power_target = centred_source, centred_target
     for k in range(2, moments + 1):
         power_source = power_source * centred_source

@@ -9,6 +9,15 @@ from dcgst.errors import InputError
 from dcgst.graph import Graph
 
 
+def present(name: str) -> bool:
+    return True
+
+
+def load(name: str) -> Graph:
+    """The synthetic graph as it is with nothing dialled."""
+    return synthetic(name=name)
+
+
 def synthetic(
     nodes: int = 1200,
     classes: int = 4,
@@ -64,17 +73,15 @@ def synthetic(
     )
 
 
-def _classes(
-    nodes: int, classes: int, balance: float, labels_per_class: int
-) -> NDArray[np.int64]:
+def _classes(nodes: int, classes: int, balance: float, labels_per_class: int) -> NDArray[np.int64]:
     """Class of each node, classes one after the other."""
     shares = balance ** np.arange(classes)
     ends = np.round(np.cumsum(shares / shares.sum()) * nodes).astype(int)
     sizes = np.diff(ends, prepend=0)
     if sizes.min() <= labels_per_class:
         raise InputError(
-            f"the smallest class has {sizes.min()} nodes, too few for {labels_per_class} labels per "
-            "class; raise nodes or balance, or lower classes"
+            f"the smallest class has {sizes.min()} nodes, too few for {labels_per_class} labels "
+            "per class; raise nodes or balance, or lower classes"
         )
     return np.repeat(np.arange(classes), sizes)
 
@@ -111,7 +118,7 @@ def _biased_choice(
     per_class: int,
     rng: np.random.Generator,
 ) -> NDArray[np.bool_]:
-    """Draw without replacement; the odds fall with the position, the faster the larger the shift."""
+    """Draw without replacement; the odds fall with the position, faster with a larger shift."""
     key = -30 * shift * position + rng.gumbel(size=labels.size)
     chosen = np.zeros(labels.size, dtype=bool)
     for label in np.unique(labels):

@@ -1,0 +1,40 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Real data sets, if they lie beside the checkout; otherwise downloads go to the cache folder.
+ifneq ($(wildcard ../shared/data),)
+export DCGST_DATA ?= $(abspath ../shared/data)
+endif
+
+.PHONY: help demo test check format clean
+
+help:
+	@echo "make demo    set up, then show what label bias costs on embedded data"
+	@echo "make test    set up, then run the tests"
+	@echo "make check   lint, types, import layers"
+	@echo "make format  format the code"
+	@echo "make clean   remove the environment and caches"
+
+demo: $(VENV)/.ready
+	$(BIN)/dcgst demo
+
+test: $(VENV)/.ready
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q
+
+check: $(VENV)/.ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.ready
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@

@@ -1,0 +1,1 @@
+"""Every method under one protocol."""

@@ -1,0 +1,117 @@
+"""``dcgst bench``: methods on data sets, several runs each."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from dcgst.bench.protocol import Labels, Record, run_cell
+from dcgst.cli.output import JsonOption, QuietOption, console, print_json, progress
+from dcgst.datasets import load
+from dcgst.errors import InputError, unknown
+from dcgst.methods import METHODS, method
+from dcgst.methods.params import parse
+
+
+def bench(
+    dataset: Annotated[str, typer.Option(help="Data sets, comma-separated.")] = "digits",
+    method_names: Annotated[
+        str, typer.Option("--method", help="Methods, comma-separated.")
+    ] = "gcn",
+    rate: Annotated[float | None, typer.Option(help="Labels as a share of all nodes.")] = None,
+    per_class: Annotated[
+        int | None, typer.Option(help="Labels per class, instead of a rate.")
+    ] = None,
+    sampler: Annotated[
+        str, typer.Option(help="uniform, degree, ppr-s, released or official.")
+    ] = "ppr-s",
+    runs: Annotated[int, typer.Option(help="How many runs.")] = 10,
+    first_run: Annotated[int, typer.Option(help="Number of the first run.")] = 0,
+    preset: Annotated[str, typer.Option(help="Named settings of the method.")] = "default",
+    config: Annotated[
+        Path | None, typer.Option(help="A TOML file with a table of settings per method.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="KEY=VALUE, on top; may be repeated.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Measure the accuracy of methods on data sets, under one protocol."""
+    names = [name.strip() for name in method_names.split(",")]
+    for name in names:
+        if name not in METHODS:
+            raise unknown("method", name, METHODS)
+    if sampler != "official" and rate is None and per_class is None:
+        per_class = 5
+    labels = Labels(sampler, rate, per_class, runs, first_run)
+    methods = {n: method(n, preset, **_settings(n, config, settings, device)) for n in names}
+    records: list[Record] = []
+    for data in dataset.split(","):
+        graph = load(data.strip())
+        for name, instance in methods.items():
+            title = f"{name} on {graph.name}"
+            with progress(title, runs * instance.replicas, quiet or json) as callback:
+                record = run_cell(graph, instance, labels, preset, [callback])
+            records.append(record)
+            if json:
+                print_json(record)
+    if not json:
+        _show(records)
+
+
+def _settings(
+    name: str, config: Path | None, pairs: list[str] | None, device: str
+) -> dict[str, Any]:
+    """The file's table of that method, then ``--set``, by the types of the method's settings."""
+    settings: dict[str, Any] = {"device": device}
+    if config is not None:
+        settings |= _table(config, name)
+    for pair in pairs or []:
+        key, equals, text = pair.partition("=")
+        if not equals:
+            raise InputError(f"--set takes KEY=VALUE, got {pair!r}")
+        settings[key.strip()] = parse(METHODS[name], key.strip(), text.strip())
+    return settings
+
+
+def _table(path: Path, name: str) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not TOML: {error}") from error
+    table = content.get(name, {})
+    if not isinstance(table, dict):
+        raise InputError(f"{path}: {name} must be a table of settings: [{name}]")
+    return table
+
+
+def _show(records: list[Record]) -> None:
+    table = Table(
+        "data set", "method", "labels", "accuracy %", "CMD before", "after", "s", box=None
+    )
+    for column in table.columns[3:]:
+        column.justify = "right"
+    for r in records:
+        count = f"{r.sampler}, {r.per_class} per class" if r.per_class else r.sampler
+        table.add_row(
+            r.dataset if r.official else f"{r.dataset} (substitute features)",
+            r.method if r.backbone in (None, r.method) else f"{r.method} ({r.backbone})",
+            count,
+            f"{r.mean:.1f} ± {r.std:.1f}",
+            f"{r.cmd_before:.3f}",
+            f"{r.cmd_after:.3f}",
+            f"{r.seconds:.1f}",
+        )
+    console.print(table)
+    console.print(
+        f"\nMean and standard deviation over {records[0].runs} runs. "
+        "CMD: how far the labels are from the rest."
+    )

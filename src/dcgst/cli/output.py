@@ -1,0 +1,59 @@
+"""What users see: tables, lines for machines, progress."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from dcgst.engine.training import Callback, Epoch
+
+console = Console()
+errors = Console(stderr=True)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+
+
+def print_json(record: Any) -> None:
+    typer.echo(json.dumps(record if isinstance(record, dict) else asdict(record)))
+
+
+@contextmanager
+def progress(title: str, trainings: int, quiet: bool) -> Iterator[Callback]:
+    """A bar over the epochs of so many trainings; shown on the terminal once it takes a while."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeRemainingColumn(),
+        console=errors,
+        transient=True,
+        disable=quiet or not errors.is_terminal,
+    )
+    task = bar.add_task(title, total=None)
+    finished, shown, begun = 0, 0.0, time.monotonic()
+
+    def after_epoch(epoch: Epoch) -> None:
+        nonlocal finished, shown
+        now = time.monotonic()
+        part = (epoch.number + 1) / epoch.total
+        if epoch.number + 1 == epoch.total:
+            finished += epoch.loss.numel()
+            part = 0.0
+        if now - shown > 0.1 and now - begun > 1:
+            shown = now
+            bar.start()
+            bar.update(task, total=trainings, completed=finished + part * epoch.loss.numel())
+
+    try:
+        yield after_epoch
+    finally:
+        bar.stop()

@@ -1,0 +1,100 @@
+"""The command line as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+def dcgst(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    import os
+
+    return subprocess.run(
+        [sys.executable, "-c", "from dcgst.cli import main; main()", *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        check=False,
+    )
+
+
+def test_demo_shows_what_bias_costs():
+    done = dcgst("demo", "--json")
+    assert done.returncode == 0, done.stderr
+    fair, biased = (json.loads(line) for line in done.stdout.splitlines())
+    assert fair["sampler"] == "uniform"
+    assert fair["mean"] > biased["mean"] + 5
+    assert fair["cmd_before"] < biased["cmd_before"]
+
+
+def test_bench_in_json_has_every_field():
+    done = dcgst("bench", "--dataset", "synthetic", "--per-class", "3", "--runs", "2", "--json",
+                 "--first-run", "10", "--set", "epochs=5", "--set", "hidden=8")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert record.keys() >= {
+        "dataset", "method", "backbone", "sampler", "rate", "per_class", "runs", "preset",
+        "accuracy", "mean", "std", "cmd_before", "cmd_after", "seconds",
+    }  # fmt: skip
+    assert len(record["accuracy"]) == 2
+    assert record["first_run"] == 10
+
+
+def test_bench_as_a_table_with_settings_from_a_file(tmp_path):
+    path = tmp_path / "settings.toml"
+    path.write_text("[gcn]\nepochs = 5\nbackbone = 'sage'\n")
+    done = dcgst("bench", "--dataset", "synthetic", "--runs", "2", "--config", str(path))
+    assert done.returncode == 0, done.stderr
+    assert "gcn (sage)" in done.stdout
+    assert "ppr-s, 5 per class" in done.stdout
+    assert done.stderr == ""
+
+
+def test_lists():
+    done = dcgst("datasets", DCGST_DATA="/nowhere")
+    assert "cora" in done.stdout
+    assert "/nowhere" in done.stdout.replace("\n", "")
+    assert json.loads(dcgst("methods", "--json").stdout.splitlines()[0])["name"] == "gcn"
+    assert "weight_decay" in dcgst("methods", "gcn").stdout
+    assert dcgst("--version").stdout.startswith("dcgst 0.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("bench", "--dataset", "corra"), "unknown data set 'corra'"),
+        (("bench", "--method", "gnc"), "unknown method 'gnc'"),
+        (("bench", "--sampler", "fair"), "unknown sampler 'fair'"),
+        (("bench", "--set", "hidden"), "--set takes KEY=VALUE"),
+        (("bench", "--set", "widht=3"), "unknown setting 'widht'"),
+        (("bench", "--set", "hidden=wide"), "hidden must be int, got 'wide'"),
+        (("bench", "--config", "missing.toml"), "missing.toml cannot be read"),
+        (("bench", "--preset", "best"), "unknown preset"),
+        (("methods", "gnc"), "unknown method"),
+        (("bench", "--rate", "much"), "--rate"),
+        (("fitt",), "fitt"),
+    ],
+)
+def test_bad_usage_exits_2_without_a_traceback(arguments, message):
+    done = dcgst(*arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_debug_shows_the_traceback():
+    done = dcgst("--debug", "bench", "--dataset", "corra")
+    assert "Traceback" in done.stderr
+
+
+def test_the_core_imports_without_the_command_line():
+    """On machines without typer and rich the library must still work."""
+    code = (
+        "import sys; sys.modules['typer'] = sys.modules['rich'] = None;"
+        "import dcgst.bench.protocol, dcgst.methods, dcgst.testing; print('fine')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "fine", done.stderr
