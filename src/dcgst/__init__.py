@@ -6,4 +6,23 @@ import os
 # this once, when it first allocates; set it to 0 yourself to keep ordinary pages.
 os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
+from dcgst.datasets import load, synthetic
+from dcgst.errors import InputError
+from dcgst.graph import Graph
+from dcgst.methods import GCN, METHODS, Method, method
+from dcgst.splits import Split, sample
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "GCN",
+    "METHODS",
+    "Graph",
+    "InputError",
+    "Method",
+    "Split",
+    "load",
+    "method",
+    "sample",
+    "synthetic",
+]

@@ -38,8 +38,8 @@ class NeuralMethod(Method):
         None, "epochs without a better validation loss after which to stop; None never", low=1
     )
     feature_norm: str = param(
-        "none",
-        "scaling of each node's features: none, row (sum 1) or l2",
+        "l2",
+        "scaling of each node's features: none, row (sum 1) or l2 (length 1)",
         choices=("none", "row", "l2"),
     )
 
