@@ -134,6 +134,14 @@ def test_pyg_bags_of_words_become_sparse_and_weights_survive():
     assert graph.to_pyg().edge_weight.tolist() == [2, 2]
 
 
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_pyg_features_of_any_layout(layout):
+    x = torch.tensor([[0.0, 2.0], [0.0, 0.0], [3.0, 0.0]])
+    data = Data(x=x.to_sparse(layout=layout), edge_index=torch.tensor([[0], [1]]))
+    np.testing.assert_array_equal(Graph.from_pyg(data).features.toarray(), x.numpy())
+
+
 def test_pyg_data_without_features_is_refused():
     with pytest.raises(InputError, match="x and edge_index"):
         Graph.from_pyg(Data(edge_index=torch.tensor([[0], [1]])))

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
 
 from dcgst.errors import InputError
 
@@ -131,8 +133,6 @@ class Graph:
         """
         if data.edge_index is None or data.x is None:
             raise InputError("the PyG data needs both x and edge_index")
-        x = data.x
-        features = x.to_dense().numpy(force=True) if x.is_sparse else x.numpy(force=True)
         weights = data.get("edge_weight")
         masks = {}
         for key in ("train", "val", "test"):
@@ -143,7 +143,7 @@ class Graph:
                 )
         return cls.from_edges(
             data.edge_index.numpy(force=True),
-            _sparse_if_sparse(features),
+            _features_of(data.x),
             None if data.get("y") is None else data.y.numpy(force=True),
             weights=None if weights is None else weights.numpy(force=True),
             masks=masks,
@@ -152,7 +152,6 @@ class Graph:
 
     def to_pyg(self) -> Data:
         """The graph as PyG ``Data``, both directions of every edge listed, features dense."""
-        import torch
         from torch_geometric.data import Data
 
         coo = self.adjacency.tocoo()
@@ -277,8 +276,13 @@ def _clean_features(features: ArrayLike | sp.sparray | sp.spmatrix) -> Any:
     return np.ascontiguousarray(dense, dtype=np.float32)
 
 
-def _sparse_if_sparse(features: NDArray[Any]) -> NDArray[Any] | sp.csr_array:
-    """CSR when under a tenth of the entries is set, as in bags of words."""
+def _features_of(x: Tensor) -> FeatureMatrix:
+    """A tensor of any layout as an array, or as CSR when under a tenth of it is set."""
+    if x.layout != torch.strided:
+        coo = x.to_sparse(layout=torch.sparse_coo).coalesce()
+        entries = (coo.values().numpy(force=True), tuple(coo.indices().numpy(force=True)))
+        return sp.csr_array(entries, shape=tuple(x.shape))
+    features = x.numpy(force=True)
     few = features.size > 0 and np.count_nonzero(features) < features.size / 10
     return sp.csr_array(features) if few else features
 

@@ -59,7 +59,7 @@ def test_cmd_in_the_history_is_that_of_the_hidden_layer(shifted):
     from dcgst.engine.sparse import SparseMatrix
     from dcgst.shift import cmd
 
-    fitted = GCN(epochs=20, hidden=8).fit(shifted)
+    fitted = GCN(epochs=20, hidden=8, feature_norm="none").fit(shifted)
     (model,) = fitted.models_
     x = torch.tensor(shifted.features)
     with torch.no_grad():

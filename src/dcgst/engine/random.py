@@ -36,7 +36,7 @@ class Streams:
         words = torch.empty(len(self), -(-count // 8), dtype=torch.int64, device=self.device)
         for row, generator in zip(words, self.generators, strict=True):
             row.random_(-(2**63), None, generator=generator)
-        return words.view(torch.uint8)[:, :count].view(-1, *shape)
+        return words.view(torch.uint8)[:, :count].view(len(self), *shape)
 
     def uniform(self, *shape: int) -> Tensor:
         """``(R, *shape)`` numbers in [0, 1)."""

@@ -184,13 +184,15 @@ class Method(ABC):
 
     def score(self, graph: Graph | Data, mask: NDArray[np.bool_] | None = None) -> float:
         """Accuracy against the labels of ``graph``, by default on the pool of the fitted graph."""
+        self._check_fitted()
         graph = _as_graph(graph)
+        fitted = (
+            graph.num_nodes == self.graph_.num_nodes
+            and not abs(graph.adjacency - self.graph_.adjacency).nnz
+        )
         if mask is None:
-            self._check_fitted()
-            same = graph.num_nodes == self.graph_.num_nodes
-            mask = self.split_.pool[0] if same else np.ones(graph.num_nodes, dtype=bool)
-        same_graph = graph.adjacency is self.graph_.adjacency
-        codes = self.predict(None if same_graph else graph)
+            mask = self.split_.pool[0] if fitted else np.ones(graph.num_nodes, dtype=bool)
+        codes = self.predict(None if fitted else graph)
         return accuracy(codes, graph.labels, mask & (graph.labels != UNKNOWN))
 
     # --- many runs ----------------------------------------------------------------------------
@@ -304,6 +306,7 @@ def _average(replicas: list[Result]) -> Result:
     if len(replicas) == 1:
         return first
     proba = np.mean([r.proba for r in replicas], axis=0)
+    # Where all agree, as they do on given labels, their label stands; elsewhere the mean decides.
     agreed = np.all([r.labels == first.labels for r in replicas], axis=0)
     stages = np.median([r.labeled_stage for r in replicas], axis=0)
     return Result(
