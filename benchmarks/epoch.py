@@ -24,6 +24,7 @@ import torch.nn.functional as F
 from _common import alternate, graph_of, show
 from torch import Tensor
 
+from dcgst.engine.locality import locality_order
 from dcgst.engine.random import Streams
 from dcgst.engine.sparse import SparseMatrix
 from dcgst.engine.training import cross_entropy
@@ -54,6 +55,9 @@ def ours(
 ) -> Callable[[int], list[float]]:
     torch.set_num_threads(threads)
     graph, split = problem(dataset)
+    order = locality_order(graph.adjacency)
+    if order is not None:
+        graph, split = graph.reorder(order), split.reorder(order)
     labels, train, val = tensors(graph, split)
     x: Features = (
         torch.tensor(graph.features)

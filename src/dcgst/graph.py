@@ -204,6 +204,17 @@ class Graph:
         """The same graph with other labels."""
         return replace(self, labels=np.array(labels, dtype=np.int64))
 
+    def reorder(self, order: NDArray[np.int64]) -> Graph:
+        """The same graph with its first node now the one that was ``order[0]``, and so on."""
+        return replace(
+            self,
+            adjacency=self.adjacency[order][:, order],
+            features=self.features[order],
+            labels=self.labels[order],
+            ids=self.ids[order],
+            masks={name: mask[order] for name, mask in self.masks.items()},
+        )
+
     def __repr__(self) -> str:
         labeled = int((self.labels != UNKNOWN).sum())
         return (

@@ -80,6 +80,11 @@ class Split:
             raise IndexError(index)
         return Split(self.train[part], self.val[part], self.pool[part], self.runs[part])
 
+    def reorder(self, order: NDArray[np.int64]) -> Split:
+        """The same split for a graph whose nodes were put in this order."""
+        parts = (self.train[:, order], self.val[:, order], self.pool[:, order])
+        return Split(*parts, self.runs)
+
     def test(self, graph: Graph) -> Mask:
         """``(R, n)`` pool nodes whose class is known: those that accuracy is measured on."""
         return np.asarray(self.pool & (graph.labels != UNKNOWN))

@@ -143,6 +143,19 @@ def test_row_scaling(kind):
     assert scale_rows(features, "none") is features
 
 
+def test_large_graphs_are_reordered_and_nobody_notices(shifted, monkeypatch):
+    split = sample(shifted, per_class=4, runs=2)
+
+    def results():
+        return GCN(epochs=10, hidden=8, dropout=0.0).fit_runs(shifted, split)
+
+    as_it_is = results()
+    monkeypatch.setattr("dcgst.engine.locality.LARGE", 0)
+    for left, right in zip(as_it_is, results(), strict=True):
+        np.testing.assert_allclose(left.proba, right.proba, atol=1e-5)
+        np.testing.assert_array_equal(left.labeled_stage, right.labeled_stage)
+
+
 def test_threads_are_restored(shifted):
     before = torch.get_num_threads()
     GCN(epochs=1).fit(shifted)

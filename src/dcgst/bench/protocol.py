@@ -12,7 +12,7 @@ from dcgst.engine.training import Callback
 from dcgst.evaluate.metrics import accuracy
 from dcgst.graph import Graph
 from dcgst.methods import Method
-from dcgst.splits import Split, labels_per_class, sample
+from dcgst.splits import Split, sample
 
 
 @dataclass(frozen=True)
@@ -75,16 +75,13 @@ def run_cell(
         100 * accuracy(result.labels, graph.labels, mask)
         for result, mask in zip(results, test, strict=True)
     ]
-    per_class = labels.per_class
-    if labels.rate is not None:
-        per_class = labels_per_class(graph, labels.rate)
     return Record(
         dataset=graph.name,
         method=method.name,
         backbone=getattr(method, "backbone", None),
         sampler=labels.sampler,
         rate=labels.rate,
-        per_class=per_class,
+        per_class=_per_class(graph, split),
         runs=labels.runs,
         first_run=labels.first_run,
         preset=preset,
@@ -96,3 +93,9 @@ def run_cell(
         seconds=round(seconds, 3),
         official=graph.official,
     )
+
+
+def _per_class(graph: Graph, split: Split) -> int | None:
+    """Labels per class, if all classes have equally many."""
+    counts = np.bincount(graph.labels[split.train[0]], minlength=graph.num_classes)
+    return int(counts[0]) if (counts == counts[0]).all() else None

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dcgst.engine.locality import locality_order
 from dcgst.engine.random import derive
 from dcgst.engine.sparse import SparseMatrix
 from dcgst.engine.threads import threads_for
@@ -73,6 +74,11 @@ class Result:
     labeled_stage: NDArray[np.int64]
     history: list[dict[str, float]]
     stop_reason: str
+
+    def reorder(self, order: NDArray[np.int64]) -> Result:
+        """The same with nodes in another order: the first is now the one that was ``order[0]``."""
+        arrays = (self.proba[order], self.labels[order], self.labeled_stage[order])
+        return Result(*arrays, self.history, self.stop_reason)
 
     @property
     def cmd_before(self) -> float:
@@ -202,6 +208,14 @@ class Method(ABC):
     ) -> list[Result]:
         """Fit every run of a split, many at once, and return a result for each."""
         self.check(graph, split)
+        order = locality_order(graph.adjacency)
+        if order is None:
+            return self._fit_all(graph, split, callbacks)
+        results = self._fit_all(graph.reorder(order), split.reorder(order), callbacks)
+        return [result.reorder(np.argsort(order)) for result in results]
+
+    def _fit_all(self, graph: Graph, split: Split, callbacks: Sequence[Callback]) -> list[Result]:
+        """Every run and replica, so many at a time."""
         jobs = [(run, replica) for run in range(len(split)) for replica in range(self.replicas)]
         device = _device(self.device)
         chunk = self.chunk or (len(jobs) if device.type == "cuda" else 1)
