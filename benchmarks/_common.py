@@ -47,19 +47,15 @@ def graph_of(name: str) -> tuple[Graph, str]:
 
 
 def alternate(
-    sides: dict[str, Side],
-    rounds: int,
-    epochs: int,
-    huge_pages: frozenset[str],
-    **settings: Any,
+    sides: dict[str, Side], rounds: int, epochs: int, **settings: Any
 ) -> dict[str, dict[str, Any]]:
     """Time the sides in turns, each in a process of its own, so that noise falls on all alike.
 
-    The sides named in ``huge_pages`` keep the huge pages that importing dcgst turns on for large
-    tensors; the others run as plain PyTorch does.
+    A side of the name ``pyg`` runs as plain PyTorch does, without the huge pages that importing
+    dcgst turns on for large tensors.
 
     Returns for each side: ``ms`` per epoch (the best round), ``value`` of the last round and
-    ``peak_mib``, what the process grew by at most.
+    ``peak_mib`` of its process, libraries and data included.
     """
     context = mp.get_context("spawn")
     pipes: dict[str, Connection] = {}
@@ -67,7 +63,7 @@ def alternate(
     for name, side in sides.items():
         ours, theirs = context.Pipe()
         process = context.Process(target=_serve, args=(theirs, side, settings), daemon=True)
-        os.environ["THP_MEM_ALLOC_ENABLE"] = "1" if name in huge_pages else "0"
+        os.environ["THP_MEM_ALLOC_ENABLE"] = "0" if name == "pyg" else "1"
         process.start()
         pipes[name] = ours
         processes.append(process)
@@ -90,16 +86,16 @@ def _serve(pipe: Connection, side: Side, settings: dict[str, Any]) -> None:
     import time
 
     run = side(**settings)
-    before = _peak_mib()
     run(1)
     pipe.send("ready")
     while (epochs := pipe.recv()) is not None:
         start = time.perf_counter()
         value = run(epochs)
-        pipe.send((time.perf_counter() - start, value, _peak_mib() - before))
+        pipe.send((time.perf_counter() - start, value, peak_mib()))
 
 
-def _peak_mib() -> float:
+def peak_mib() -> float:
+    """The most memory this process has held."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

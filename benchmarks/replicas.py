@@ -9,12 +9,12 @@ by default compute replicas one after the other; here they are computed together
 from __future__ import annotations
 
 import argparse
-import resource
+import multiprocessing as mp
 import time
 from typing import Any
 
 import torch
-from _common import graph_of, show
+from _common import graph_of, peak_mib, show
 
 from dcgst.graph import Graph
 from dcgst.methods import GCN
@@ -41,6 +41,7 @@ def epoch_ms(graph: Graph, split: Split, device: str, epochs: int, rounds: int) 
 
 
 def measure(dataset: str, device: str, epochs: int, rounds: int) -> list[dict[str, Any]]:
+    """All numbers of replicas, ascending: so the peak so far is that of the last."""
     graph, data = graph_of(dataset)
     records: list[dict[str, Any]] = []
     for replicas in REPLICAS:
@@ -48,11 +49,7 @@ def measure(dataset: str, device: str, epochs: int, rounds: int) -> list[dict[st
         if device == "cuda":
             torch.cuda.reset_peak_memory_stats()
         ms = epoch_ms(graph, split, device, epochs, rounds)
-        peak = (
-            torch.cuda.max_memory_allocated() / 2**20
-            if device == "cuda"
-            else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        )
+        peak = torch.cuda.max_memory_allocated() / 2**20 if device == "cuda" else peak_mib()
         record = {"dataset": dataset, "data": data, "device": device, "replicas": replicas}
         first = records[0]["ms"] if records else ms
         records.append({**record, "ms": ms, "ratio": ms / first, "peak_mib": peak})
@@ -71,8 +68,11 @@ def main() -> None:
     devices = every if options.device == "all" else [options.device]
     for dataset in options.dataset.split(","):
         for device in devices:
-            for record in measure(dataset, device, options.epochs, options.rounds):
-                show(record, options.json)
+            # A process of its own, so that no other cell's memory is counted.
+            with mp.get_context("spawn").Pool(1) as pool:
+                cell = (dataset, device, options.epochs, options.rounds)
+                for record in pool.apply(measure, cell):
+                    show(record, options.json)
 
 
 if __name__ == "__main__":

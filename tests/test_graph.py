@@ -44,6 +44,23 @@ def test_isolated_nodes_and_edgeless_graphs_are_kept():
     assert Graph.from_edges(np.zeros((2, 0), int), X).num_edges == 0
 
 
+def test_whole_numbers_of_any_kind_are_labels():
+    for labels in ([0.0, 1.0, -1.0, 0.0], np.array([[0], [1], [-1], [0]])):
+        assert Graph.from_edges([[0], [1]], X, labels).labels.tolist() == [0, 1, -1, 0]
+    with pytest.raises(InputError, match="integer class codes"):
+        Graph.from_edges([[0], [1]], X).with_labels([1.7, 0, 0, 0])
+
+
+def test_unused_edge_attributes_are_noted():
+    data = Data(x=torch.eye(3), edge_index=torch.tensor([[0], [1]]), edge_attr=torch.ones(1, 2))
+    assert "edge_attr is not used" in Graph.from_pyg(data).notes
+
+
+def test_ids_of_mixed_kinds():
+    graph = Graph.from_edges([[0], [1]], X, ids=np.array([1, "1", "a", 2], dtype=object))
+    assert graph.ids.tolist() == [1, "1", "a", 2]
+
+
 def test_labels_default_to_unknown():
     graph = Graph.from_edges([[0], [1]], X)
     assert (graph.labels == -1).all()
@@ -54,7 +71,7 @@ def test_labels_default_to_unknown():
     ("arguments", "message"),
     [
         ({"edges": [[0], [4]]}, r"edge 0 joins nodes 0 and 4.*0 … 3"),
-        ({"edges": [[0.5], [1.0]]}, "integer"),
+        ({"edges": [[0.5], [1.0]]}, "node positions, got float64"),
         ({"weights": [-1.0]}, r"edge 0 has weight -1.0"),
         ({"weights": [np.nan]}, "finite"),
         ({"weights": [1.0, 2.0]}, "1 edges but 2 edge weights"),
@@ -70,7 +87,11 @@ def test_labels_default_to_unknown():
             {"labels": [0, 1, 5, 0], "class_names": ["a", "b"]},
             r"node 2 has label 5; allowed are 0 … 1",
         ),
-        ({"labels": [0.0, 1.0, 0.0, 0.0]}, "integer class codes"),
+        ({"labels": [0.5, 1.0, 0.0, 0.0]}, "integer class codes"),
+        ({"labels": ["a", "b", "a", "b"]}, r"numpy.unique\(labels, return_inverse=True\)"),
+        ({"labels": np.eye(4)}, r"one class code per node, got shape \(4, 4\)"),
+        ({"edges": [[0, 1], [1, 2], [2, 3]]}, "transpose it"),
+        ({"features": [[1, 2], [3]]}, "rows of equal length"),
         ({"labels": [0, 1]}, "4 nodes but labels"),
         ({"ids": ["a", "b", "a", "c"]}, r"'a' occurs more than once, at nodes 0 and 2"),
         ({"ids": [1.5, 2.5, 3.5, 4.5]}, "strings or integers"),
@@ -95,6 +116,10 @@ def test_the_constructor_refuses_what_is_not_clean():
         (sp.csr_array(np.eye(4)), "self-loops"),
         (sp.csr_array(-np.ones((4, 4)) + np.eye(4)), "positive"),
         (sp.csr_array(np.ones((4, 3))), "square"),
+        (
+            sp.csr_array((np.ones(4), [1, 1, 0, 0], [0, 2, 4, 4, 4]), shape=(4, 4)),
+            "each entry once",
+        ),
     ):
         with pytest.raises(InputError, match=message):
             Graph(adjacency=matrix, **parts)

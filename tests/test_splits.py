@@ -10,7 +10,7 @@ from dcgst.datasets import load, synthetic
 from dcgst.datasets.seeds import released_blocks
 from dcgst.errors import InputError
 from dcgst.shift import cmd, ppr_distances
-from dcgst.splits import FIRST_NODES, SAMPLERS, TELEPORT, Split, labels_per_class, sample
+from dcgst.splits import PROTOCOL, SAMPLERS, Split, labels_per_class, sample
 from dcgst.transforms import SampleLabels
 
 OWN = ("uniform", "degree", "ppr-s")
@@ -105,7 +105,11 @@ def test_validation_is_a_share_of_all_nodes_and_never_unlabeled(shifted):
         ({"per_class": 3, "rate": 0.1}, "not both"),
         ({"rate": 2.0}, "between 0 and 1"),
         ({"per_class": 100}, "class '0' has 80 nodes"),
+        ({"per_class": 2.5}, "per_class must be a whole number"),
+        ({"sampler": "official", "rate": 0.1}, "give no number"),
         ({"per_class": 3, "runs": 0}, "runs must be 1 or more"),
+        ({"per_class": 3, "seed": -1}, "seed must not be negative"),
+        ({"per_class": 3, "val_rate": -0.1}, "val_rate in 0"),
         ({"per_class": 3, "sampler": "released"}, "no released seeds for 'synthetic'"),
     ],
 )
@@ -127,14 +131,36 @@ def test_a_split_refuses_overlap_and_emptiness():
     train = np.array([True, False, False])
     with pytest.raises(InputError, match="node 0 is in more than one set"):
         Split.of(train, val=train)
-    with pytest.raises(InputError, match="no training node"):
+    with pytest.raises(InputError, match="no labels to train on"):
         Split.of(np.zeros(3, bool))
+
+
+def test_ppr_s_roots_are_drawn_independently_in_each_class():
+    graph = synthetic(300, 3, labels_per_class=2)
+    split = sample(graph, "ppr-s", per_class=1, runs=20)
+    ranks = np.array([np.flatnonzero(train) % 100 for train in split.train])
+    assert (np.ptp(ranks, axis=1) > 20).sum() > 10
+
+
+def test_under_a_rate_small_classes_give_half_of_what_they_have():
+    graph = synthetic(210, 3, balance=0.2, labels_per_class=2)
+    for sampler in OWN:
+        counts = np.bincount(graph.labels[sample(graph, sampler, rate=0.2).train[0]])
+        assert counts.tolist() == [14, 14, np.bincount(graph.labels)[2] // 2]
+
+
+def test_official_test_nodes_are_those_of_the_data(need_data):
+    need_data("cora")
+    graph = load("cora")
+    split = sample(graph, "official", runs=2)
+    assert split.test(graph).sum(axis=1).tolist() == [1000, 1000]
+    assert split.pool.sum(axis=1).tolist() == [2068, 2068]
 
 
 def test_parts_of_a_split():
     split = Split.of(np.eye(3, dtype=bool))
     assert len(split) == 3
-    assert split[-1].runs == (2,)
+    assert split[-1].runs == split[np.int64(2)].runs == (2,)
     assert split[1:].runs == (1, 2)
     with pytest.raises(IndexError):
         split[3]
@@ -144,6 +170,9 @@ def test_as_a_pyg_transform(shifted):
     data = SampleLabels("ppr-s", per_class=3)(shifted.to_pyg())
     split = sample(shifted, "ppr-s", per_class=3, runs=1)
     np.testing.assert_array_equal(data.train_mask.numpy(), split.train[0])
+    again = sample(shifted.to_pyg(), "ppr-s", per_class=3, runs=1)
+    np.testing.assert_array_equal(again.train, split.train)
+    assert repr(split) == "Split(runs 0 … 0: 9 train, 1 validation, 230 pool nodes)"
     assert SampleLabels("uniform", per_class=3, runs=2)(shifted.to_pyg()).test_mask.shape == (
         240,
         2,
@@ -151,22 +180,27 @@ def test_as_a_pyg_transform(shifted):
 
 
 def test_every_sampler_is_documented():
-    assert all(s.__doc__ for name, s in SAMPLERS.items() if name != "official")
+    assert all(sampler.__doc__ for sampler in SAMPLERS.values())
 
 
-@pytest.mark.parametrize(("name", "goal"), [("cora", 0.95), ("citeseer", 0.90)])
-def test_ppr_s_rebuilds_the_released_blocks(name, goal, need_data):
+@pytest.mark.parametrize(
+    ("name", "goal", "classes"), [("cora", 0.95, 7), ("citeseer", 0.90, 6), ("pubmed", 0.99, 1)]
+)
+def test_ppr_s_rebuilds_the_released_blocks(name, goal, classes, need_data):
+    """Given the root; on PubMed one class only, for time."""
     need_data(name)
-    graph, blocks = load(name), released_blocks(name)[:10].reshape(-1, 20)
-    pool = np.arange(FIRST_NODES[name])
-    roots, place = np.unique(blocks[:, 0], return_inverse=True)
-    distances = ppr_distances(graph.adjacency, roots, pool, TELEPORT.get(name, 0.1))
-    shared = 0
-    for block, row in zip(blocks, distances[place], strict=True):
-        members = pool[graph.labels[pool] == graph.labels[block[0]]]
-        nearest = members[np.argsort(row[members], kind="stable")[:20]]
-        shared += np.isin(block, nearest).sum()
-    assert shared / blocks.size >= goal
+    graph, blocks = load(name), released_blocks(name).reshape(-1, 20)
+    first, teleport = PROTOCOL[name, graph.num_nodes]
+    found = total = 0
+    for label in range(classes):
+        own = blocks[graph.labels[blocks[:, 0]] == label]
+        members = np.flatnonzero(graph.labels[:first] == label)
+        distances = ppr_distances(graph.adjacency, own[:, 0], members, teleport)
+        for block, row in zip(own, distances, strict=True):
+            found += np.isin(block, members[np.argsort(row, kind="stable")[:20]]).sum()
+        total += own.size
+    assert total == 30 * classes * 20
+    assert found / total >= goal
 
 
 def test_released_seeds(need_data):

@@ -84,7 +84,7 @@ class Graph:
         official: bool = True,
         notes: Sequence[str] = (),
     ) -> Graph:
-        """Build a graph from a ``(2, E)`` array of node positions.
+        """Build a graph from a ``(2, E)`` array of node positions: sources above targets.
 
         Edges listed in one direction count in both; an edge listed more than once counts once (the
         largest weight is kept); self-loops and edges of weight zero are dropped. Each of these is
@@ -93,10 +93,7 @@ class Graph:
         matrix = _clean_features(features)
         n = matrix.shape[0]
         adjacency, cleaned = _clean_edges(np.asarray(edges), weights, n)
-        codes = np.full(n, UNKNOWN) if labels is None else np.asarray(labels)
-        if codes.dtype.kind not in "iu":
-            raise InputError(f"labels must be integer class codes (-1 unknown), got {codes.dtype}")
-        codes = codes.astype(np.int64).reshape(-1)
+        codes = np.full(n, UNKNOWN) if labels is None else _clean_labels(labels)
         if class_names is None:
             class_names = [str(c) for c in range(int(codes.max(initial=UNKNOWN)) + 1)]
         return cls(
@@ -129,7 +126,8 @@ class Graph:
     def from_pyg(cls, data: Data, **kwargs: Any) -> Graph:
         """Build a graph from PyG ``Data``: ``x``, ``edge_index``, ``y``, ``edge_weight``, masks.
 
-        A mask with several columns (one per split) contributes its first.
+        A mask with several columns (one per split) contributes its first. Other edge attributes are
+        not used, and the notes say so.
         """
         if data.edge_index is None or data.x is None:
             raise InputError("the PyG data needs both x and edge_index")
@@ -147,6 +145,7 @@ class Graph:
             None if data.get("y") is None else data.y.numpy(force=True),
             weights=None if weights is None else weights.numpy(force=True),
             masks=masks,
+            notes=["edge_attr is not used"] if data.get("edge_attr") is not None else [],
             **kwargs,
         )
 
@@ -202,13 +201,15 @@ class Graph:
 
     def with_labels(self, labels: ArrayLike) -> Graph:
         """The same graph with other labels."""
-        return replace(self, labels=np.array(labels, dtype=np.int64))
+        return replace(self, labels=_clean_labels(labels))
 
     def reorder(self, order: NDArray[np.int64]) -> Graph:
         """The same graph with its first node now the one that was ``order[0]``, and so on."""
+        adjacency = self.adjacency[order][:, order]
+        adjacency.sort_indices()
         return replace(
             self,
-            adjacency=self.adjacency[order][:, order],
+            adjacency=adjacency,
             features=self.features[order],
             labels=self.labels[order],
             ids=self.ids[order],
@@ -230,7 +231,10 @@ def _clean_edges(
     if edges.size == 0:
         return sp.csr_array((n, n), dtype=np.float32), []
     if edges.ndim != 2 or edges.shape[0] != 2 or edges.dtype.kind not in "iu":
-        raise InputError(f"edges must be a (2, E) integer array, got {edges.dtype} {edges.shape}")
+        remedy = "; transpose it" if edges.ndim == 2 and edges.shape[1] == 2 else ""
+        raise InputError(
+            f"edges must be (2, E) node positions, got {edges.dtype} {edges.shape}{remedy}"
+        )
     outside = (edges < 0) | (edges >= n)
     if outside.any():
         at = int(np.argmax(outside.any(axis=0)))
@@ -281,10 +285,38 @@ def _clean_features(features: ArrayLike | sp.sparray | sp.spmatrix) -> Any:
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         return matrix
-    dense = np.array(features)
+    try:
+        dense = np.array(features)
+    except ValueError as error:
+        raise InputError(f"features must be rows of equal length: {error}") from error
     if dense.dtype.kind not in "fiub":
         raise InputError(f"features must be numbers, got {dense.dtype}")
     return np.ascontiguousarray(dense, dtype=np.float32)
+
+
+def _clean_labels(labels: ArrayLike) -> NDArray[np.int64]:
+    """Class codes from any whole numbers, one per node."""
+    codes = np.asarray(labels)
+    if codes.ndim > 1 and codes.shape[1:] != (1,):
+        raise InputError(f"labels must be one class code per node, got shape {codes.shape}")
+    whole = codes.dtype.kind in "iub" or (
+        codes.dtype.kind == "f" and (codes == codes.round()).all()
+    )
+    if not whole:
+        raise InputError(
+            f"labels must be integer class codes (-1 unknown), got {codes.dtype}; "
+            "numpy.unique(labels, return_inverse=True) turns names into codes"
+        )
+    return codes.astype(np.int64).reshape(-1)
+
+
+def as_graph(graph: Graph | Data) -> Graph:
+    """A graph from itself or from PyG ``Data``."""
+    if isinstance(graph, Graph):
+        return graph
+    if not hasattr(graph, "edge_index") or not hasattr(graph, "get"):
+        raise InputError(f"a Graph or PyG Data is needed, got {type(graph).__name__}")
+    return Graph.from_pyg(graph)
 
 
 def _features_of(x: Tensor) -> FeatureMatrix:
@@ -303,6 +335,8 @@ def _check_adjacency(adjacency: sp.csr_array) -> None:
         raise InputError("adjacency must be a square csr_array; use Graph.from_scipy or from_edges")
     if not np.isfinite(adjacency.data).all() or (adjacency.data <= 0).any():
         raise InputError("adjacency weights must be positive and finite")
+    if not adjacency.has_canonical_format:
+        raise InputError("adjacency must list each entry once, columns in order; use from_scipy")
     if adjacency.diagonal().any():
         raise InputError("adjacency must not hold self-loops; Graph.from_scipy drops them")
     if abs(adjacency - adjacency.T).nnz:
@@ -344,11 +378,12 @@ def _check_labels(labels: NDArray[np.int64], n: int, num_classes: int) -> None:
 def _check_ids(ids: NDArray[Any], n: int) -> None:
     if ids.shape != (n,) or ids.dtype.kind not in "iuUO":
         raise InputError(f"ids must be {n} strings or integers, got {ids.dtype} {ids.shape}")
-    values, counts = np.unique(ids, return_counts=True)
-    if values.size < n:
-        twice = values[counts > 1][0]
-        at = np.flatnonzero(ids == twice)[:2].tolist()
-        raise InputError(f"id {str(twice)!r} occurs more than once, at nodes {at[0]} and {at[1]}")
+    first: dict[Any, int] = {}
+    for node, name in enumerate(ids.tolist()):
+        if first.setdefault(name, node) != node:
+            raise InputError(
+                f"id {name!r} occurs more than once, at nodes {first[name]} and {node}"
+            )
 
 
 def _freeze(*arrays: Any) -> None:

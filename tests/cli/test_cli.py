@@ -41,6 +41,7 @@ def test_bench_in_json_has_every_field():
     }  # fmt: skip
     assert len(record["accuracy"]) == 2
     assert record["first_run"] == 10
+    assert record["settings"]["hidden"] == 8
 
 
 def test_bench_as_a_table_with_settings_from_a_file(tmp_path):
@@ -51,6 +52,22 @@ def test_bench_as_a_table_with_settings_from_a_file(tmp_path):
     assert "gcn (sage)" in done.stdout
     assert "ppr-s, 5 per class" in done.stdout
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[gnc]\nepochs = 5", "'gnc' is no method"),
+        ("epochs = 5", "tables like [gcn]"),
+        ("=", "not TOML"),
+    ],
+)
+def test_mistakes_in_a_settings_file_are_named(text, message, tmp_path):
+    path = tmp_path / "settings.toml"
+    path.write_text(text)
+    done = dcgst("bench", "--config", str(path))
+    assert done.returncode == 2
+    assert message in done.stderr
 
 
 def test_lists():

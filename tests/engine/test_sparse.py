@@ -82,6 +82,31 @@ def test_selection(square):
     torch.testing.assert_close(dense_of(square.select_rows(other)), dense_of(square)[other])
 
 
+def test_selected_rows_keep_their_gradient_and_notice_changes(square):
+    rows, right = torch.tensor([1, 2]), torch.rand(8, 3, dtype=torch.float64)
+    values = square.values.clone().requires_grad_()
+    learned = square.with_values(values)
+    with torch.no_grad():
+        learned.select_rows(rows)
+    (gradient,) = torch.autograd.grad(spmm(learned.select_rows(rows), right).sum(), values)
+    expected = torch.zeros_like(values)
+    inside = torch.isin(square.pattern.rows, rows)
+    expected[inside] = right.sum(1)[square.pattern.indices[inside]]
+    torch.testing.assert_close(gradient, expected)
+    assert square.select_rows(rows).shape == (2, 8)  # remembered from here on
+    assert square.transposed.shape == (8, 8)
+    square.values.mul_(3)
+    torch.testing.assert_close(dense_of(square.select_rows(rows)), dense_of(square)[rows])
+    torch.testing.assert_close(dense_of(square.transposed), dense_of(square).T)
+
+
+def test_second_derivatives_are_refused_rather_than_wrong(matrix):
+    right = torch.rand(2, 6, 3, dtype=torch.float64, requires_grad=True)
+    (first,) = torch.autograd.grad(spmm(matrix, right).square().sum(), right, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        first.sum().backward()
+
+
 def test_reach_is_what_powers_of_the_matrix_touch(square):
     rows = torch.tensor([0, 3])
     for hops in range(4):

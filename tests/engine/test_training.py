@@ -68,6 +68,19 @@ def test_patience_stops_each_replica_as_if_alone():
     assert int(result.best_epoch[0]) == int(first.best_epoch[0])
 
 
+def test_where_validation_says_nan_the_last_state_is_kept():
+    model = Points([0.0, 0.0])
+    target = torch.tensor([0.3, float("nan")])
+    result = train(
+        model,
+        quadratic(model, [1.0, 1.0]),
+        Schedule(30, 0.1, 0.0, patience=5),
+        validate=lambda: (model.at.detach() - target).abs(),
+    )
+    assert int(result.best_epoch[0]) < 10
+    assert int(result.best_epoch[1]) == len(result.loss) - 1 == 29
+
+
 def test_without_validation_the_last_state_is_kept():
     model = Points([0.0])
     result = train(model, quadratic(model, [1.0]), Schedule(7, 0.1, 0.0, patience=2))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 
-from dcgst.methods import METHODS, method
+from dcgst import testing
+from dcgst.methods import GCN, METHODS, method
+from dcgst.methods.base import _majority_stage
 from dcgst.nn import BACKBONES
 from dcgst.testing import CHECKS, check_method, check_runs_alone_or_together
 
@@ -42,10 +45,7 @@ def test_every_preset_and_setting_is_in_order(name):
 
 
 def test_the_checks_can_fail():
-    """A method that peeks at labels, changes given ones and is never the same twice is caught."""
-    import numpy as np
-
-    from dcgst.methods import GCN
+    """A method that peeks at labels, changes given ones or is never the same twice is caught."""
 
     class Forgetful(GCN):
         def fit(self, graph, split=None, **kwargs):
@@ -62,9 +62,32 @@ def test_the_checks_can_fail():
     class Restless(GCN):
         def fit(self, graph, split=None, **kwargs):
             super().fit(graph, split, **kwargs)
-            self.proba_ = self.proba_ * np.random.rand()  # noqa: NPY002
+            mixed = self.proba_ + np.random.default_rng().random(self.proba_.shape)
+            self.proba_ = (mixed / mixed.sum(axis=1, keepdims=True)).astype(np.float32)
             return self
 
-    for broken in (Forgetful, Peeking, Restless):
-        with pytest.raises(AssertionError):
-            check_method(lambda kind=broken, **settings: kind(epochs=3, hidden=8, **settings))
+    caught = {
+        Forgetful: testing.check_given_labels_stay,
+        Peeking: testing.check_pool_labels_unused,
+        Restless: testing.check_seed_decides,
+    }
+    for broken, check in caught.items():
+        with pytest.raises((AssertionError, IndexError)):
+            check(lambda kind=broken, **settings: kind(epochs=3, hidden=8, **settings))
+
+
+def test_all_checks_run_in_a_row():
+    check_method(lambda **settings: GCN(**{"epochs": 2, "hidden": 8, **settings}))
+
+
+def test_an_ensemble_that_is_only_its_first_member_is_caught(monkeypatch):
+    monkeypatch.setattr("dcgst.methods.base._average", lambda replicas: replicas[0])
+    with pytest.raises(AssertionError):
+        testing.check_replicas_are_averaged(quick("gcn"))
+
+
+def test_stages_of_an_ensemble():
+    # Replicas by row: most must have labeled a node, and then at a stage at which one did.
+    stages = np.array([[0, -1, -1, 3, 1], [0, 1, -1, 5, -1], [0, -1, -1, 9, 4]])
+    assert _majority_stage(stages).tolist() == [0, -1, -1, 5, 1]
+    assert _majority_stage(np.array([[-1], [1]])).tolist() == [-1]

@@ -55,6 +55,39 @@ def test_a_model_can_be_used_on_another_graph(shifted):
         fitted.predict(synthetic(100, 3, features=5))
 
 
+def test_the_fitted_graph_is_recognised_by_what_it_holds(shifted):
+    data = shifted.to_pyg()
+    wrong = shifted.labels.copy()
+    given = np.flatnonzero(shifted.masks["train"])
+    wrong[given] = (wrong[given] + 1) % 3
+    data.y = torch.tensor(wrong)
+    fitted = GCN(epochs=5, hidden=8).fit(data)
+    np.testing.assert_array_equal(fitted.predict(data)[given], wrong[given])
+    blank = dataclasses.replace(shifted, features=np.zeros((240, 12), np.float32))
+    assert not np.allclose(fitted.predict_proba(blank), fitted.proba_)
+
+
+def test_fit_runs_leaves_a_fitted_method_alone(shifted):
+    other = synthetic(100, 3, features=12)
+    fitted = GCN(epochs=5, hidden=8).fit(shifted)
+    before = fitted.predict_proba(other)
+    fitted.fit_runs(shifted, sample(shifted, per_class=2, runs=2))
+    np.testing.assert_array_equal(fitted.predict_proba(other), before)
+
+
+def test_stop_reasons(shifted):
+    split = sample(shifted, per_class=3, runs=1, val_rate=0.1)
+    assert GCN(epochs=5).fit(shifted, split).stop_reason_ == "all 5 epochs done"
+    early = GCN(epochs=500, patience=3, lr=0.1).fit(shifted, split)
+    assert early.stop_reason_ == "validation loss did not fall for 3 epochs"
+
+
+def test_nothing_left_to_predict(shifted):
+    everything = GCN(epochs=3).fit(shifted, Split.of(np.ones(240, bool)))
+    assert everything.history_[0]["cmd"] == 0
+    assert GCN(hidden=np.int64(4), epochs=2).fit(shifted).proba_.shape == (240, 3)
+
+
 def test_cmd_in_the_history_is_that_of_the_hidden_layer(shifted):
     from dcgst.engine.sparse import SparseMatrix
     from dcgst.shift import cmd
@@ -80,7 +113,11 @@ def test_cmd_in_the_history_is_that_of_the_hidden_layer(shifted):
         ({"backbone": "gin"}, "backbone must be one of gcn, gat, sage, appnp, got 'gin'"),
         ({"patience": "long"}, "patience must be int or None"),
         ({"replicas": True}, "replicas must be int, got True"),
-        ({"lr": float("nan")}, "lr must be at least 0"),
+        ({"lr": float("nan")}, "lr must be finite"),
+        ({"lr": float("inf")}, "lr must be finite"),
+        ({"lr": 0.0}, "lr must be at least 1e-08"),
+        ({"lr": 1e30}, "training diverged.*smaller lr"),
+        ({"device": "meta"}, "device must be auto, cpu"),
         ({"device": "tpu9"}, "device must be auto, cpu"),
     ],
 )
@@ -94,6 +131,14 @@ def test_bad_data_are_refused(shifted):
         GCN().fit(shifted, Split.of([True, False, False]))
     with pytest.raises(InputError, match="the split holds 2; use fit_runs"):
         GCN().fit(shifted, sample(shifted, per_class=2, runs=2))
+    with pytest.raises(InputError, match=r"must be a Split, got ndarray; Split.of\(mask\)"):
+        GCN().fit(shifted, shifted.masks["train"])
+    with pytest.raises(InputError, match=r"all of one class \(0\)"):
+        GCN().fit(shifted, Split.of(shifted.masks["train"] & (shifted.labels == 0)))
+    with pytest.raises(InputError, match="a Graph or PyG Data is needed, got str"):
+        GCN().fit("cora")
+    with pytest.raises(InputError, match="mask must be 240 booleans, got int64"):
+        GCN(epochs=1).fit(shifted).score(shifted, shifted.labels)
     unknown = shifted.with_labels(np.full(240, -1))
     with pytest.raises(InputError, match="its label is unknown"):
         GCN().fit(unknown)

@@ -189,6 +189,20 @@ def test_isolated_nodes_are_no_trouble(name, x):
     assert all(p.grad.isfinite().all() for p in model.parameters())
 
 
+def test_gat_ignores_absent_edges_however_loud(x, adjacency):
+    model = make("gat")
+    weights = torch.ones(adjacency.pattern.num_entries)
+    weights[::2] = 0
+    logits = model(1000 * x, model.operator(adjacency.with_values(weights))).logits
+    assert logits.isfinite().all()
+
+
+def test_streams_must_match_the_replicas(x, adjacency):
+    model = make("gcn")
+    with pytest.raises((ValueError, RuntimeError)):
+        model(x, model.operator(adjacency), Streams([0, 1, 2])).logits.sum().backward()
+
+
 def test_gat_needs_room_for_its_heads():
     with pytest.raises(InputError, match="multiple of 8"):
         GAT([0], D, 12, C)

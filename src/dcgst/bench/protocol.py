@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -56,6 +57,7 @@ class Record:
     cmd_after: float
     seconds: float
     official: bool
+    settings: dict[str, Any]
 
 
 def run_cell(
@@ -92,6 +94,7 @@ def run_cell(
         cmd_after=round(float(np.mean([r.cmd_after for r in results])), 4),
         seconds=round(seconds, 3),
         official=graph.official,
+        settings=method.get_params(),
     )
 
 

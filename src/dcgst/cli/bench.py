@@ -36,9 +36,12 @@ def bench(
         Path | None, typer.Option(help="A TOML file with a table of settings per method.")
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="KEY=VALUE, on top; may be repeated.")
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A setting, on top; may be repeated."),
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    device: Annotated[
+        str | None, typer.Option(help="auto, cpu, cuda or cuda:N.  [default: auto]")
+    ] = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -66,12 +69,12 @@ def bench(
 
 
 def _settings(
-    name: str, config: Path | None, pairs: list[str] | None, device: str
+    name: str, config: Path | None, pairs: list[str] | None, device: str | None
 ) -> dict[str, Any]:
     """The file's table of that method, then ``--set``, by the types of the method's settings."""
-    settings: dict[str, Any] = {"device": device}
-    if config is not None:
-        settings |= _table(config, name)
+    settings = {} if config is None else _table(config, name)
+    if device is not None:
+        settings["device"] = device
     for pair in pairs or []:
         key, equals, text = pair.partition("=")
         if not equals:
@@ -87,10 +90,12 @@ def _table(path: Path, name: str) -> dict[str, Any]:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not TOML: {error}") from error
-    table = content.get(name, {})
-    if not isinstance(table, dict):
-        raise InputError(f"{path}: {name} must be a table of settings: [{name}]")
-    return table
+    for key, value in content.items():
+        if key not in METHODS:
+            raise InputError(f"{path}: {key!r} is no method; settings stand in tables like [gcn]")
+        if not isinstance(value, dict):
+            raise InputError(f"{path}: {key} must be a table of settings: [{key}]")
+    return dict(content.get(name, {}))
 
 
 def _show(records: list[Record]) -> None:

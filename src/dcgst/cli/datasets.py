@@ -12,6 +12,7 @@ from dcgst.datasets.files import data_folders
 def datasets(json: JsonOption = False) -> None:
     """List the data sets, their sizes, and whether they are on this machine."""
     table = Table("name", "nodes", "edges", "features", "classes", "here", "from", box=None)
+    table.columns[0].no_wrap = True
     for column in table.columns[1:5]:
         column.justify = "right"
     for entry in CATALOGUE.values():

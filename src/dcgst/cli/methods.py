@@ -44,9 +44,7 @@ def _list_settings(name: str, json: bool) -> None:
     for field in dataclasses.fields(METHODS[name]):
         symbol, doc = field.metadata["symbol"], field.metadata["doc"]
         if json:
-            print_json(
-                {"setting": field.name, "default": field.default, "doc": doc, "symbol": symbol}
-            )
+            print_json({"setting": field.name, "default": field.default, **field.metadata})
         table.add_row(field.name, str(field.default), f"{doc} ({symbol})" if symbol else doc)
     if not json:
         console.print(table)

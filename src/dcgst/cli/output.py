@@ -23,7 +23,8 @@ QuietOption = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 
 
 def print_json(record: Any) -> None:
-    typer.echo(json.dumps(record if isinstance(record, dict) else asdict(record)))
+    fields = record if isinstance(record, dict) else asdict(record)
+    typer.echo(json.dumps(fields, allow_nan=False, default=float))
 
 
 @contextmanager

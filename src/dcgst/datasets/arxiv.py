@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 from collections.abc import Callable
 from pathlib import Path
@@ -64,8 +65,9 @@ def _load_bare(name: str) -> Graph:
     n = arrays["y"].size
     blank = np.zeros((n, 1), np.float32)
     structure = Graph.from_edges(arrays["edge_index"], blank)
+    digest = hashlib.sha256(np.ascontiguousarray(arrays["edge_index"]).tobytes()).hexdigest()[:12]
     features = _cached(
-        cache_folder() / SOURCE.folder / f"spectral-{DIMENSIONS}-{structure.num_edges}.npy",
+        cache_folder() / SOURCE.folder / f"spectral-{DIMENSIONS}-{digest}.npy",
         lambda: spectral_features(structure.adjacency, DIMENSIONS),
     )
     return Graph.from_edges(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 _BLOCK = 1 << 18
 """How many numbers fit into a processor's cache with room to spare."""
@@ -51,9 +52,11 @@ def dropout(x: Tensor, rate: float, streams: Streams | None) -> Tensor:
 
     The rate is rounded to 1/256, and what is kept is scaled by the rounded rate.
     """
-    threshold = round(rate * 256)
+    threshold = min(round(rate * 256), 255)
     if streams is None or threshold == 0:
         return x
+    if len(streams) != x.shape[0]:
+        raise ValueError(f"{x.shape[0]} replicas but {len(streams)} random streams")
     keep = streams.bits8(*x.shape[1:]) >= threshold
     dropped: Tensor = _Mask.apply(x, keep, 256 / (256 - threshold))  # type: ignore[no-untyped-call]
     return dropped
@@ -69,6 +72,7 @@ class _Mask(torch.autograd.Function):
         return _masked(x, keep, scale)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: object, grad: Tensor) -> tuple[Tensor, None, None]:
         (keep,) = ctx.saved_tensors  # type: ignore[attr-defined]
         return _masked(grad, keep, ctx.scale), None, None  # type: ignore[attr-defined]

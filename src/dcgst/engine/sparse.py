@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 for _message in ("Sparse CSR tensor support is in beta", "Sparse invariant checks are implicitly"):
     warnings.filterwarnings("ignore", message=_message)
@@ -82,7 +83,7 @@ class Pattern:
             indptr = _pointers(new_rows, rows.numel())
             return Pattern(indptr, self.indices[entries], self.num_cols), entries
 
-        return _remember(self, rows, select)
+        return _remember((self, "_selected"), (rows,), select)
 
     @cached_property
     def _blocks(self) -> dict[int, Pattern]:
@@ -133,10 +134,15 @@ class SparseMatrix:
     def shape(self) -> tuple[int, int]:
         return self.pattern.num_rows, self.pattern.num_cols
 
-    @cached_property
+    @property
     def transposed(self) -> SparseMatrix:
+        """The transpose, outside of any gradient; remembered until the values change."""
         pattern, order = self.pattern.transposed
-        return SparseMatrix(pattern, self.values[..., order])
+        return _remember(
+            (self, "_transposed"),
+            (self.values._version,),
+            lambda: SparseMatrix(pattern, self.values.detach()[..., order]),
+        )
 
     def with_values(self, values: Tensor) -> SparseMatrix:
         return SparseMatrix(self.pattern, values)
@@ -151,13 +157,18 @@ class SparseMatrix:
         return SparseMatrix(pattern, torch.cat([self.values, loops], dim=-1)[..., order])
 
     def select_rows(self, rows: Tensor) -> SparseMatrix:
-        """The given rows, in the order given; remembered for the rows last asked for."""
+        """The given rows, in the order given; differentiable in the values.
+
+        Constant values are remembered for the rows last asked for.
+        """
 
         def select() -> SparseMatrix:
             pattern, entries = self.pattern.select_rows(rows)
             return SparseMatrix(pattern, self.values[..., entries])
 
-        return _remember(self, rows, select)
+        if self.values.requires_grad:
+            return select()
+        return _remember((self, "_selected"), (rows, self.values._version), select)
 
     def select_columns(self, cols: Tensor) -> SparseMatrix:
         """The given columns, renumbered in the order given."""
@@ -198,13 +209,15 @@ class _SpMM(torch.autograd.Function):
     @staticmethod
     def forward(ctx: object, dense: Tensor, values: Tensor, matrix: SparseMatrix) -> Tensor:
         ctx.matrix = matrix  # type: ignore[attr-defined]
-        ctx.save_for_backward(dense if values.requires_grad else None)  # type: ignore[attr-defined]
+        # The values are kept so that changing them before the way back is noticed.
+        ctx.save_for_backward(dense if values.requires_grad else None, values)  # type: ignore[attr-defined]
         return _multiply(matrix.pattern, values, dense)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: object, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         matrix: SparseMatrix = ctx.matrix  # type: ignore[attr-defined]
-        (dense,) = ctx.saved_tensors  # type: ignore[attr-defined]
+        dense, _ = ctx.saved_tensors  # type: ignore[attr-defined]
         need_dense, need_values, _ = ctx.needs_input_grad  # type: ignore[attr-defined]
         to_dense = to_values = None
         if need_dense:
@@ -259,13 +272,19 @@ def _csr_product(pattern: Pattern, values: Tensor, dense: Tensor) -> Tensor:
     return product
 
 
-def _remember(owner: object, key: Tensor, compute: Callable[[], T]) -> T:
-    """What ``compute`` gave for this very tensor the last time, or gives now."""
-    kept = owner.__dict__.get("_kept")
-    if kept is None or kept[0] is not key:
-        kept = owner.__dict__["_kept"] = (key, compute())
+def _remember(slot: tuple[object, str], key: tuple[object, ...], compute: Callable[[], T]) -> T:
+    """What ``compute`` gave the last time, if that was for the same key, else what it gives now."""
+    owner, name = slot
+    kept = owner.__dict__.get(name)
+    if kept is None or not all(map(_same, kept[0], key)):
+        kept = owner.__dict__[name] = (key, compute())
     value: T = kept[1]
     return value
+
+
+def _same(old: object, new: object) -> bool:
+    """The very tensor, or an equal number."""
+    return old is new if isinstance(new, Tensor) else old == new
 
 
 def _pointers(rows: Tensor, num_rows: int) -> Tensor:

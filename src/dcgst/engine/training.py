@@ -62,7 +62,7 @@ def train(
 
     Every parameter carries the replica axis first, and the replicas' losses are summed, so each
     replica is trained as if alone. With ``validate``, also ``(R,)`` and lower is better, the model
-    is left in each replica's best state; without, in the last.
+    is left in each replica's best state; without, and where the value is nan, in the last.
     """
     params = [p for p in model.parameters() if p.requires_grad]
     optimiser = torch.optim.Adam(
@@ -109,7 +109,7 @@ class _BestState:
 
     def update(self, number: int, value: Tensor, patience: int | None) -> None:
         # A replica that has stopped no longer counts, though it is computed along with the others.
-        better = self.active & (value < self.value)
+        better = self.active & ((value < self.value) | value.isnan())
         self.value = torch.where(better, value, self.value)
         self.epoch = torch.where(better, number, self.epoch)
         for kept, param in zip(self.kept, self.params, strict=True):

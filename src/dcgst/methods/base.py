@@ -21,9 +21,9 @@ from dcgst.engine.threads import threads_for
 from dcgst.engine.training import Callback
 from dcgst.errors import InputError, unknown
 from dcgst.evaluate.metrics import accuracy
-from dcgst.graph import UNKNOWN, FeatureMatrix, Graph
+from dcgst.graph import UNKNOWN, FeatureMatrix, Graph, as_graph
 from dcgst.methods.params import check, param
-from dcgst.nn.base import Backbone, Features
+from dcgst.nn.base import Backbone, Features, features_on
 from dcgst.splits import Split
 
 if TYPE_CHECKING:
@@ -37,7 +37,9 @@ GIVEN, NEVER = 0, -1
 class Problem:
     """What a method may see of R runs: tensors on one device, labels only where they are allowed.
 
-    The labels of pool nodes are not in here: no method can use them.
+    The labels of pool nodes are not in here: no method can use them. On large graphs the nodes are
+    in another order than the user's; whatever is said of nodes belongs into arrays over all nodes,
+    which are put back into the user's order.
     """
 
     x: Features
@@ -51,7 +53,7 @@ class Problem:
 
     @property
     def has_validation(self) -> bool:
-        return bool((self.val_labels >= 0).any(1).all())
+        return bool((self.val_labels >= 0).any())
 
 
 @dataclass(frozen=True)
@@ -74,11 +76,16 @@ class Result:
     labeled_stage: NDArray[np.int64]
     history: list[dict[str, float]]
     stop_reason: str
+    audit: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
     def reorder(self, order: NDArray[np.int64]) -> Result:
         """The same with nodes in another order: the first is now the one that was ``order[0]``."""
-        arrays = (self.proba[order], self.labels[order], self.labeled_stage[order])
-        return Result(*arrays, self.history, self.stop_reason)
+        return dataclasses.replace(
+            self,
+            proba=self.proba[order],
+            labels=self.labels[order],
+            labeled_stage=self.labeled_stage[order],
+        )
 
     @property
     def cmd_before(self) -> float:
@@ -103,6 +110,7 @@ class Method(ABC):
       was given, -1 if it never did;
     - ``history_`` one record per replica and stage;
     - ``stop_reason_`` why the training ended;
+    - ``audit_`` one record per candidate for a pseudo-label; empty if the method gives none;
     - ``classes_`` the class names.
     """
 
@@ -163,24 +171,25 @@ class Method(ABC):
                 otherwise every known label trains, and there is no validation.
             callbacks: called after every epoch.
         """
-        graph = _as_graph(graph)
+        graph = as_graph(graph)
         split = Split.known_labels(graph) if split is None else split
-        if len(split) != 1:
+        if isinstance(split, Split) and len(split) != 1:
             raise InputError(f"fit takes one run, the split holds {len(split)}; use fit_runs")
-        (result,) = self.fit_runs(graph, split, callbacks=callbacks)
+        (result,), self.models_ = self._fit_ordered(graph, split, callbacks)
         self.graph_, self.split_ = graph, split
         self.classes_ = graph.class_names
         self.proba_, self.labels_ = result.proba, result.labels
         self.labeled_stage_ = result.labeled_stage
         self.history_, self.stop_reason_ = result.history, result.stop_reason
+        self.audit_ = result.audit
         return self
 
     def predict_proba(self, graph: Graph | Data | None = None) -> NDArray[np.float32]:
         """``(n, C)`` probabilities on the fitted graph, or by the fitted model on another one."""
         self._check_fitted()
-        if graph is None or graph is self.graph_:
+        if graph is None or self._is_fitted_graph(graph := as_graph(graph)):
             return self.proba_
-        return self._apply(_as_graph(graph))
+        return self._apply(graph)
 
     def predict(self, graph: Graph | Data | None = None) -> NDArray[np.int64]:
         """``(n,)`` class codes; on the fitted graph, given labels stay as they are."""
@@ -189,39 +198,53 @@ class Method(ABC):
         return self.labels_ if proba is self.proba_ else codes
 
     def score(self, graph: Graph | Data, mask: NDArray[np.bool_] | None = None) -> float:
-        """Accuracy against the labels of ``graph``, by default on the pool of the fitted graph."""
+        """Accuracy against the labels of ``graph``, by default on the fitted graph's test nodes."""
         self._check_fitted()
-        graph = _as_graph(graph)
-        fitted = (
-            graph.num_nodes == self.graph_.num_nodes
-            and not abs(graph.adjacency - self.graph_.adjacency).nnz
-        )
-        if mask is None:
-            mask = self.split_.pool[0] if fitted else np.ones(graph.num_nodes, dtype=bool)
-        codes = self.predict(None if fitted else graph)
-        return accuracy(codes, graph.labels, mask & (graph.labels != UNKNOWN))
+        graph = as_graph(graph)
+        if mask is not None:
+            mask = np.asarray(mask)
+            if mask.dtype != np.bool_ or mask.shape != (graph.num_nodes,):
+                raise InputError(
+                    f"mask must be {graph.num_nodes} booleans, got {mask.dtype} {mask.shape}; the "
+                    "truth is taken from the graph's labels"
+                )
+        else:
+            fitted = self._is_fitted_graph(graph)
+            mask = self.split_.test(graph)[0] if fitted else np.ones(graph.num_nodes, dtype=bool)
+        return accuracy(self.predict(graph), graph.labels, mask & (graph.labels != UNKNOWN))
 
     # --- many runs ----------------------------------------------------------------------------
 
     def fit_runs(
-        self, graph: Graph, split: Split, *, callbacks: Sequence[Callback] = ()
+        self, graph: Graph | Data, split: Split, *, callbacks: Sequence[Callback] = ()
     ) -> list[Result]:
-        """Fit every run of a split, many at once, and return a result for each."""
+        """Fit every run of a split, many at once, and return a result for each.
+
+        The method itself stays as it is: nothing that ``fit`` learned is touched.
+        """
+        return self._fit_ordered(as_graph(graph), split, callbacks)[0]
+
+    def _fit_ordered(
+        self, graph: Graph, split: Split, callbacks: Sequence[Callback]
+    ) -> tuple[list[Result], list[Backbone]]:
+        """Fit with the nodes in an order that suits the processor; results in the user's."""
         self.check(graph, split)
         order = locality_order(graph.adjacency)
         if order is None:
             return self._fit_all(graph, split, callbacks)
-        results = self._fit_all(graph.reorder(order), split.reorder(order), callbacks)
-        return [result.reorder(np.argsort(order)) for result in results]
+        results, models = self._fit_all(graph.reorder(order), split.reorder(order), callbacks)
+        return [result.reorder(np.argsort(order)) for result in results], models
 
-    def _fit_all(self, graph: Graph, split: Split, callbacks: Sequence[Callback]) -> list[Result]:
+    def _fit_all(
+        self, graph: Graph, split: Split, callbacks: Sequence[Callback]
+    ) -> tuple[list[Result], list[Backbone]]:
         """Every run and replica, so many at a time."""
         jobs = [(run, replica) for run in range(len(split)) for replica in range(self.replicas)]
         device = _device(self.device)
         chunk = self.chunk or (len(jobs) if device.type == "cuda" else 1)
-        x = _to_features(self.features(graph), device)
+        x = features_on(self.features(graph), device)
         adjacency = SparseMatrix.from_scipy(graph.adjacency, device)
-        self.models_ = []
+        models: list[Backbone] = []
         results: list[Result] = []
         with threads_for(graph.num_nodes):
             for start in range(0, len(jobs), chunk):
@@ -229,14 +252,18 @@ class Method(ABC):
                 problem = self._problem(graph, split, part, x, adjacency, tuple(callbacks))
                 outcome = self.solve(problem)
                 if outcome.model is not None:
-                    self.models_.append(outcome.model)
+                    models.append(outcome.model)
                 results += _results(outcome, problem)
         by_run = [results[i : i + self.replicas] for i in range(0, len(jobs), self.replicas)]
-        return [_average(replicas) for replicas in by_run]
+        return [_average(replicas) for replicas in by_run], models
 
     def check(self, graph: Graph, split: Split) -> None:
         """Raise on settings or data that cannot work, before anything is computed."""
         check(self)
+        if not isinstance(split, Split):
+            raise InputError(
+                f"the split must be a Split, got {type(split).__name__}; Split.of(mask)"
+            )
         if split.train.shape[1] != graph.num_nodes:
             raise InputError(
                 f"the split is for {split.train.shape[1]} nodes, the graph has {graph.num_nodes}"
@@ -247,8 +274,14 @@ class Method(ABC):
             raise InputError(
                 f"node {str(graph.ids[node])!r} is to train or validate, but its label is unknown"
             )
-        if graph.num_classes < 2:
-            raise InputError(f"there must be at least two classes, got {graph.num_classes}")
+        for number, train in zip(split.runs, split.train, strict=True):
+            present = np.unique(graph.labels[train])
+            if present.size < 2:
+                only = ", ".join(graph.class_names[code] for code in present)
+                raise InputError(
+                    f"the training labels of run {number} are all of one class ({only}); label at "
+                    "least one node of another"
+                )
 
     def _problem(
         self,
@@ -286,12 +319,22 @@ class Method(ABC):
                 f"{graph.num_features}"
             )
         device = next(self.models_[0].parameters()).device
-        x = _to_features(self.features(graph), device)
+        x = features_on(self.features(graph), device)
         adjacency = SparseMatrix.from_scipy(graph.adjacency, device)
         with torch.no_grad(), threads_for(graph.num_nodes):
             each = [m(x, m.operator(adjacency)).logits.softmax(-1) for m in self.models_]
         mean: NDArray[np.float32] = torch.cat(each).mean(0).numpy(force=True)
         return mean
+
+    def _is_fitted_graph(self, graph: Graph) -> bool:
+        """Whether a graph has the nodes, edges and features of the fitted one."""
+        own = self.graph_
+        if graph is own:
+            return True
+        if graph.num_nodes != own.num_nodes or graph.num_features != own.num_features:
+            return False
+        pairs = ((graph.adjacency, own.adjacency), (graph.features, own.features))
+        return not any((sp.csr_array(left) != sp.csr_array(right)).nnz for left, right in pairs)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "proba_"):
@@ -300,6 +343,8 @@ class Method(ABC):
 
 def _results(outcome: Outcome, problem: Problem) -> list[Result]:
     """One result per run, with the given labels in place."""
+    if not bool(outcome.proba.isfinite().all()):
+        raise InputError("training diverged: probabilities are not finite; try a smaller lr")
     given = torch.maximum(problem.labels, problem.val_labels)
     labels = torch.where(given >= 0, given, outcome.proba.argmax(-1))
     return [
@@ -322,24 +367,22 @@ def _average(replicas: list[Result]) -> Result:
     proba = np.mean([r.proba for r in replicas], axis=0)
     # Where all agree, as they do on given labels, their label stands; elsewhere the mean decides.
     agreed = np.all([r.labels == first.labels for r in replicas], axis=0)
-    stages = np.median([r.labeled_stage for r in replicas], axis=0)
     return Result(
         proba,
         np.where(agreed, first.labels, proba.argmax(axis=1)),
-        np.floor(stages).astype(np.int64),
+        _majority_stage(np.stack([r.labeled_stage for r in replicas])),
         [{**rec, "replica": i} for i, r in enumerate(replicas) for rec in r.history],
         "; ".join(sorted({r.stop_reason for r in replicas})),
     )
 
 
-def _as_graph(graph: Graph | Data) -> Graph:
-    return graph if isinstance(graph, Graph) else Graph.from_pyg(graph)
-
-
-def _to_features(matrix: FeatureMatrix, device: torch.device) -> Features:
-    if sp.issparse(matrix):
-        return SparseMatrix.from_scipy(matrix, device)
-    return torch.tensor(matrix, device=device)
+def _majority_stage(stages: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Of ``(replicas, n)`` stages the lower median over those that labeled a node, if most did."""
+    labeled = stages != NEVER
+    count = labeled.sum(axis=0)
+    by_stage = np.sort(np.where(labeled, stages, np.iinfo(np.int64).max), axis=0)
+    middle = np.take_along_axis(by_stage, np.maximum(count - 1, 0)[None] // 2, axis=0)[0]
+    return np.where(count > len(stages) / 2, middle, NEVER)
 
 
 def _device(name: str) -> torch.device:
@@ -349,6 +392,8 @@ def _device(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError as error:
         raise InputError(f"device must be auto, cpu, cuda or cuda:N, got {name!r}") from error
+    if device.type not in ("cpu", "cuda"):
+        raise InputError(f"device must be auto, cpu, cuda or cuda:N, got {name!r}")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise InputError(f"device {name!r} is asked for, but there is no CUDA GPU here")
     return device

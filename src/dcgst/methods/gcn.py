@@ -52,6 +52,6 @@ class GCN(NeuralMethod):
             proba=output.logits.softmax(-1),
             labeled_stage=torch.where(given, GIVEN, NEVER),
             history=history,
-            stop_reasons=["trained once"] * len(problem.seeds),
+            stop_reasons=[self.stop_reason(training, run) for run in range(len(problem.seeds))],
             model=network.model,
         )

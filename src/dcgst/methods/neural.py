@@ -26,12 +26,12 @@ from dcgst.shift.cmd import cmd
 class NeuralMethod(Method):
     """Settings of the network and its training."""
 
-    backbone: str = param("gcn", "the network", choices=tuple(BACKBONES))
+    backbone: str = param("gcn", "the network: gcn, gat, sage or appnp", choices=tuple(BACKBONES))
     hidden: int = param(64, "width of the hidden layer", low=1)
     dropout: float = param(
         0.5, "share of inputs and hidden units dropped in training", low=0, high=0.99
     )
-    lr: float = param(0.01, "Adam's learning rate", low=0)
+    lr: float = param(0.01, "Adam's learning rate", low=1e-8)
     weight_decay: float = param(5e-4, "L2 penalty on all weights", low=0)
     epochs: int = param(200, "the most epochs of a training", low=1)
     patience: int | None = param(
@@ -45,6 +45,14 @@ class NeuralMethod(Method):
 
     def features(self, graph: Graph) -> FeatureMatrix:
         return scale_rows(graph.features, self.feature_norm)
+
+    def stop_reason(self, training: Training, run: int) -> str:
+        """Why a training ended, in words."""
+        if self.patience is not None and training.validation is not None:
+            waited = self.epochs - 1 - int(training.best_epoch[run])
+            if waited >= self.patience:
+                return f"validation loss did not fall for {self.patience} epochs"
+        return f"all {self.epochs} epochs done"
 
     @property
     def schedule(self) -> Schedule:
@@ -94,17 +102,23 @@ class Network:
         rows = (labels >= 0).any(0).nonzero().squeeze(-1)
         x, operator, inside = receptive_field(self.x, self.operator, rows, self.model.hops)
         targets = labels[:, rows]
+        nothing = (targets < 0).all(1)  # replicas without validation nodes keep their last state
 
         def validate() -> Tensor:
-            return cross_entropy(self.model(x, operator, rows=inside).logits, targets)
+            loss = cross_entropy(self.model(x, operator, rows=inside).logits, targets)
+            return loss.masked_fill(nothing, float("nan"))
 
         return validate
 
 
 def shift(hidden: Tensor, labels: Tensor, pool: Tensor) -> Tensor:
-    """``(R,)`` CMD between labeled and pool nodes in a representation ``(R, n, d)``."""
+    """``(R,)`` CMD between labeled and pool nodes in a representation ``(R, n, d)``.
+
+    Zero where the pool is empty: there is nothing to be far from.
+    """
     labeled = (labels >= 0).to(hidden.dtype)
-    return cmd(hidden, hidden, labeled, pool.to(hidden.dtype))
+    distance = cmd(hidden, hidden, labeled, pool.to(hidden.dtype))
+    return torch.where(pool.any(1), distance, 0.0)
 
 
 def scale_rows(features: FeatureMatrix, norm: str) -> FeatureMatrix:

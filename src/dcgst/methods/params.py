@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import numbers
 import types
 import typing
 from typing import Any
@@ -70,11 +72,14 @@ def _check_one(name: str, value: Any, hint: Any, about: Any) -> None:
     allowed = _allowed_types(hint)
     if value is None and type(None) in allowed:
         return
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    fits = type(value) in allowed or (float in allowed and number)
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    real = whole or (isinstance(value, numbers.Real) and not isinstance(value, bool))
+    fits = type(value) in allowed or (int in allowed and whole) or (float in allowed and real)
     if not fits:
         wanted = " or ".join("None" if t is type(None) else t.__name__ for t in allowed)
         raise InputError(f"{name} must be {wanted}, got {value!r}")
+    if real and not math.isfinite(value):
+        raise InputError(f"{name} must be finite, got {value!r}")
     if about["choices"] is not None and value not in about["choices"]:
         raise InputError(f"{name} must be one of {', '.join(about['choices'])}, got {value!r}")
     if about["low"] is not None and not value >= about["low"]:

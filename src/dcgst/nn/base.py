@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import ClassVar
 
+import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
 from dcgst.engine.random import Streams, derive, dropout
 from dcgst.engine.sparse import SparseMatrix, spmm
+from dcgst.graph import FeatureMatrix
 
 Features = Tensor | SparseMatrix
 """``(n, d)`` node features shared by all replicas, dense or sparse."""
@@ -106,6 +108,13 @@ def zeros(streams: Streams, *shape: int) -> nn.Parameter:
 
 def _within(bound: float, streams: Streams, *shape: int) -> nn.Parameter:
     return nn.Parameter((streams.uniform(*shape) * 2 - 1) * bound)
+
+
+def features_on(matrix: FeatureMatrix, device: torch.device | str = "cpu") -> Features:
+    """A graph's features as tensors: sparse ones stay sparse."""
+    if sp.issparse(matrix):
+        return SparseMatrix.from_scipy(matrix, device)
+    return torch.tensor(matrix, device=device)
 
 
 def drop_features(x: Features, rate: float, streams: Streams | None) -> Features:

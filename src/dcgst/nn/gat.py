@@ -78,6 +78,8 @@ def _softmax(pattern: Pattern, scores: Tensor, edge_weights: Tensor) -> Tensor:
     """Softmax of ``(R, heads, E)`` over the entries of each row, weighted."""
     rows = pattern.rows.expand_as(scores)
     lowest = scores.new_full((*scores.shape[:-1], pattern.num_rows), float("-inf"))
-    highest = lowest.scatter_reduce(-1, rows, scores.detach(), "amax")
-    weighted = torch.exp(scores - highest.gather(-1, rows)) * edge_weights
+    # An edge of weight zero is no edge: it neither sets the maximum nor overflows beyond it.
+    present = scores.detach().masked_fill(edge_weights <= 0, float("-inf"))
+    highest = lowest.scatter_reduce(-1, rows, present, "amax").gather(-1, rows)
+    weighted = torch.exp((scores - highest).clamp_max(0)) * edge_weights
     return weighted / pattern.row_sums(weighted)[..., pattern.rows]

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from dcgst.engine.sparse import SparseMatrix, spmm
 from dcgst.engine.spectral import normalise
+from dcgst.errors import InputError
 
 _COLUMNS = 32
 """How many rows are solved for at once: few enough to stay in the processor's cache."""
@@ -61,6 +62,8 @@ class _Solver:
         self.matrix = SparseMatrix.from_scipy(
             normalise(adjacency.astype(np.float64), loops=True), dtype=torch.float64
         )
+        if not 0 < teleport < 1:
+            raise InputError(f"teleport must lie between 0 and 1, got {teleport}")
         self.teleport = teleport
         damping = 1 - teleport
         rate = damping / (1 + sqrt(1 - damping**2))
@@ -95,8 +98,8 @@ def ppr_push(
 
     Every node keeps the share ``teleport`` of its residual and passes the rest on, until no
     residual exceeds ``epsilon`` times the node's degree (Andersen et al., 2006). The walk may stay
-    where it is (self-loops). Work depends on what is reached, not on the size of the graph; each
-    result is below the true value by at most ``epsilon`` times its degree.
+    where it is (self-loops). Each result is below the true value by at most ``epsilon`` times its
+    degree. Beyond two vectors over all nodes, work depends on what is reached only.
     """
     indptr, indices, weights = adjacency.indptr, adjacency.indices, adjacency.data
     degree = np.asarray(adjacency.sum(axis=1)).reshape(-1).astype(np.float64) + 1
