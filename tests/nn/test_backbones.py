@@ -13,7 +13,7 @@ from dcgst.engine.random import Streams
 from dcgst.engine.sparse import SparseMatrix
 from dcgst.errors import InputError
 from dcgst.nn import BACKBONES, GAT, backbone
-from dcgst.nn.base import receptive_field
+from dcgst.nn.base import features_on, receptive_field
 
 D, HIDDEN, C = 12, 16, 3
 NAMES = list(BACKBONES)
@@ -187,6 +187,13 @@ def test_isolated_nodes_are_no_trouble(name, x):
     output.logits.sum().backward()
     assert output.logits.isfinite().all()
     assert all(p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_features_are_sparse_where_that_pays(x):
+    import scipy.sparse as sp
+
+    assert isinstance(features_on(sp.csr_array(torch.where(x > 1, x, 0).numpy())), SparseMatrix)
+    torch.testing.assert_close(features_on(sp.csr_array(x.numpy())), x)
 
 
 def test_gat_ignores_absent_edges_however_loud(x, adjacency):

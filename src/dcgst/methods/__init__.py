@@ -6,9 +6,10 @@ from typing import Any
 
 from dcgst.errors import unknown
 from dcgst.methods.base import Method, Result
+from dcgst.methods.em import EM
 from dcgst.methods.gcn import GCN
 
-METHODS: dict[str, type[Method]] = {"gcn": GCN}
+METHODS: dict[str, type[Method]] = {"gcn": GCN, "em": EM}
 
 
 def method(name: str, preset: str = "default", **settings: Any) -> Method:
@@ -18,4 +19,4 @@ def method(name: str, preset: str = "default", **settings: Any) -> Method:
     return METHODS[name].from_preset(preset, **settings)
 
 
-__all__ = ["GCN", "METHODS", "Method", "Result", "method"]
+__all__ = ["EM", "GCN", "METHODS", "Method", "Result", "method"]

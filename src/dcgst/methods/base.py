@@ -116,6 +116,8 @@ class Method(ABC):
 
     name: ClassVar[str]
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}}
+    all_at_once: ClassVar[bool] = False
+    """Whether all runs are computed together on a CPU too: where most of the work is shared."""
 
     seed: int = param(0, "decides everything random", low=0)
     replicas: int = param(1, "independent runs whose probabilities are averaged", low=1)
@@ -241,7 +243,8 @@ class Method(ABC):
         """Every run and replica, so many at a time."""
         jobs = [(run, replica) for run in range(len(split)) for replica in range(self.replicas)]
         device = _device(self.device)
-        chunk = self.chunk or (len(jobs) if device.type == "cuda" else 1)
+        together = device.type == "cuda" or self.all_at_once
+        chunk = self.chunk or (len(jobs) if together else 1)
         x = features_on(self.features(graph), device)
         adjacency = SparseMatrix.from_scipy(graph.adjacency, device)
         models: list[Backbone] = []

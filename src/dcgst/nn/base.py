@@ -111,10 +111,12 @@ def _within(bound: float, streams: Streams, *shape: int) -> nn.Parameter:
 
 
 def features_on(matrix: FeatureMatrix, device: torch.device | str = "cpu") -> Features:
-    """A graph's features as tensors: sparse ones stay sparse."""
-    if sp.issparse(matrix):
-        return SparseMatrix.from_scipy(matrix, device)
-    return torch.tensor(matrix, device=device)
+    """A graph's features as tensors: sparse ones stay sparse unless more than a fifth is set."""
+    if not sp.issparse(matrix):
+        return torch.tensor(matrix, device=device)
+    if matrix.nnz > matrix.shape[0] * matrix.shape[1] / 5:
+        return torch.tensor(matrix.toarray(), device=device)
+    return SparseMatrix.from_scipy(matrix, device)
 
 
 def drop_features(x: Features, rate: float, streams: Streams | None) -> Features:
