@@ -21,8 +21,8 @@ class GCN(NeuralMethod):
     """
 
     name: ClassVar[str] = "gcn"
-    # The paper does not say how it scaled features. These are the readings that land nearest to its
-    # GCN row; the learning rate of PubMed is published.
+    # The paper does not say how it scaled features. These are readings meant to land on its GCN row,
+    # not settings chosen for accuracy; the learning rate of PubMed is published.
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "default": {},
         "paper/cora": {"feature_norm": "none"},
