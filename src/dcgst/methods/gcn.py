@@ -21,7 +21,7 @@ class GCN(NeuralMethod):
     """
 
     name: ClassVar[str] = "gcn"
-    # The paper does not say how it scaled features. These are readings meant to land on its GCN row,
+    # The paper does not say how it scaled features. These readings are meant to land on its row,
     # not settings chosen for accuracy; the learning rate of PubMed is published.
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "default": {},
