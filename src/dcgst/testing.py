@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from dcgst.datasets import synthetic
 from dcgst.graph import Graph
-from dcgst.methods.base import GIVEN, NEVER, Method
+from dcgst.methods.base import Method
+from dcgst.methods.outcome import GIVEN, NEVER
 from dcgst.splits import Split, sample
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dcgst import testing
 from dcgst.methods import GCN, METHODS, method
-from dcgst.methods.base import _majority_stage
+from dcgst.methods.outcome import majority_stage
 from dcgst.nn import BACKBONES
 from dcgst.testing import CHECKS, check_method, check_runs_alone_or_together
 
@@ -81,7 +81,7 @@ def test_all_checks_run_in_a_row():
 
 
 def test_an_ensemble_that_is_only_its_first_member_is_caught(monkeypatch):
-    monkeypatch.setattr("dcgst.methods.base._average", lambda replicas: replicas[0])
+    monkeypatch.setattr("dcgst.methods.base.average", lambda replicas: replicas[0])
     with pytest.raises(AssertionError):
         testing.check_replicas_are_averaged(quick("gcn"))
 
@@ -89,5 +89,5 @@ def test_an_ensemble_that_is_only_its_first_member_is_caught(monkeypatch):
 def test_stages_of_an_ensemble():
     # Replicas by row: most must have labeled a node, and then at a stage at which one did.
     stages = np.array([[0, -1, -1, 3, 1], [0, 1, -1, 5, -1], [0, -1, -1, 9, 4]])
-    assert _majority_stage(stages).tolist() == [0, -1, -1, 5, 1]
-    assert _majority_stage(np.array([[-1], [1]])).tolist() == [-1]
+    assert majority_stage(stages).tolist() == [0, -1, -1, 5, 1]
+    assert majority_stage(np.array([[-1], [1]])).tolist() == [-1]

@@ -12,8 +12,8 @@ from dcgst.engine.smoothing import SmoothedFeatures
 from dcgst.engine.sparse import SparseMatrix
 from dcgst.errors import InputError
 from dcgst.methods import EM, GCN
-from dcgst.methods.base import Problem
 from dcgst.methods.em import informative
+from dcgst.methods.outcome import Problem
 from dcgst.nn.gcn import symmetric_normalised
 from dcgst.splits import sample
 

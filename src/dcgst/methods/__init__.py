@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from dcgst.errors import unknown
-from dcgst.methods.base import Method, Result
+from dcgst.methods.base import Method
 from dcgst.methods.em import EM
 from dcgst.methods.gcn import GCN
+from dcgst.methods.outcome import Result
 
 METHODS: dict[str, type[Method]] = {"gcn": GCN, "em": EM}
 

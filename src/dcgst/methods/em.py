@@ -14,8 +14,9 @@ from torch import Tensor
 
 from dcgst.engine.smoothing import SmoothedFeatures
 from dcgst.graph import FeatureMatrix, Graph
-from dcgst.methods.base import GIVEN, NEVER, Method, Outcome, Problem
+from dcgst.methods.base import Method
 from dcgst.methods.neural import scale_rows, shift
+from dcgst.methods.outcome import GIVEN, NEVER, Outcome, Problem
 from dcgst.methods.params import param
 from dcgst.nn.gcn import symmetric_normalised
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import torch
 
-from dcgst.methods.base import GIVEN, NEVER, Outcome, Problem
 from dcgst.methods.neural import NeuralMethod, shift
+from dcgst.methods.outcome import GIVEN, NEVER, Outcome, Problem
 
 
 @dataclass(eq=False, kw_only=True)

@@ -15,7 +15,8 @@ from dcgst.engine.random import Streams, derive
 from dcgst.engine.sparse import SparseMatrix
 from dcgst.engine.training import Schedule, Training, cross_entropy, train
 from dcgst.graph import FeatureMatrix, Graph
-from dcgst.methods.base import Method, Problem
+from dcgst.methods.base import Method
+from dcgst.methods.outcome import Problem
 from dcgst.methods.params import param
 from dcgst.nn import BACKBONES, backbone
 from dcgst.nn.base import Backbone, Features, Output, receptive_field

@@ -1,0 +1,129 @@
+"""What a method is given, what it finds, and how the findings of replicas become one."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dcgst.engine.sparse import SparseMatrix
+from dcgst.engine.training import Callback
+from dcgst.errors import InputError
+from dcgst.nn.base import Backbone, Features
+
+GIVEN, NEVER = 0, -1
+"""Stages of :attr:`Result.labeled_stage`: labeled from the start, and not at all."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a method may see of R runs: tensors on one device, labels only where they are allowed.
+
+    The labels of pool nodes are not in here: no method can use them. On large graphs the nodes are
+    in another order than the user's; whatever is said of nodes belongs into arrays over all nodes,
+    which are put back into the user's order.
+    """
+
+    x: Features
+    adjacency: SparseMatrix
+    labels: Tensor  # (R, n) class codes of training nodes, -1 elsewhere
+    val_labels: Tensor  # (R, n) class codes of validation nodes, -1 elsewhere
+    pool: Tensor  # (R, n) bool
+    seeds: tuple[int, ...]
+    num_classes: int
+    callbacks: tuple[Callback, ...] = ()
+
+    @property
+    def has_validation(self) -> bool:
+        return bool((self.val_labels >= 0).any())
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a method found in R runs."""
+
+    proba: Tensor  # (R, n, C)
+    labeled_stage: Tensor  # (R, n)
+    history: list[list[dict[str, float]]]  # per run, one record per stage
+    stop_reasons: list[str]
+    model: Backbone | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a method found in one run; see :class:`Method` for the meaning of each part."""
+
+    proba: NDArray[np.float32]
+    labels: NDArray[np.int64]
+    labeled_stage: NDArray[np.int64]
+    history: list[dict[str, float]]
+    stop_reason: str
+    audit: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+
+    def reorder(self, order: NDArray[np.int64]) -> Result:
+        """The same with nodes in another order: the first is now the one that was ``order[0]``."""
+        return dataclasses.replace(
+            self,
+            proba=self.proba[order],
+            labels=self.labels[order],
+            labeled_stage=self.labeled_stage[order],
+        )
+
+    @property
+    def cmd_before(self) -> float:
+        """Shift of the given labels against the pool, in the first stage's representation."""
+        return self.history[0]["cmd"]
+
+    @property
+    def cmd_after(self) -> float:
+        """Shift of everything labeled in the end, in the last stage's representation."""
+        return self.history[-1]["cmd"]
+
+
+def results_of(outcome: Outcome, problem: Problem) -> list[Result]:
+    """One result per run, with the given labels in place."""
+    if not bool(outcome.proba.isfinite().all()):
+        raise InputError("training diverged: probabilities are not finite; try a smaller lr")
+    given = torch.maximum(problem.labels, problem.val_labels)
+    labels = torch.where(given >= 0, given, outcome.proba.argmax(-1))
+    return [
+        Result(
+            outcome.proba[run].numpy(force=True),
+            labels[run].numpy(force=True),
+            outcome.labeled_stage[run].numpy(force=True),
+            [{"replica": 0, **record} for record in outcome.history[run]],
+            outcome.stop_reasons[run],
+        )
+        for run in range(len(problem.seeds))
+    ]
+
+
+def average(replicas: list[Result]) -> Result:
+    """The mean of the probabilities; a node counts as labeled if most replicas labeled it."""
+    first = replicas[0]
+    if len(replicas) == 1:
+        return first
+    proba = np.mean([r.proba for r in replicas], axis=0)
+    # Where all agree, as they do on given labels, their label stands; elsewhere the mean decides.
+    agreed = np.all([r.labels == first.labels for r in replicas], axis=0)
+    return Result(
+        proba,
+        np.where(agreed, first.labels, proba.argmax(axis=1)),
+        majority_stage(np.stack([r.labeled_stage for r in replicas])),
+        [{**rec, "replica": i} for i, r in enumerate(replicas) for rec in r.history],
+        "; ".join(sorted({r.stop_reason for r in replicas})),
+    )
+
+
+def majority_stage(stages: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Of ``(replicas, n)`` stages the lower median over those that labeled a node, if most did."""
+    labeled = stages != NEVER
+    count = labeled.sum(axis=0)
+    by_stage = np.sort(np.where(labeled, stages, np.iinfo(np.int64).max), axis=0)
+    middle = np.take_along_axis(by_stage, np.maximum(count - 1, 0)[None] // 2, axis=0)[0]
+    return np.where(count > len(stages) / 2, middle, NEVER)
