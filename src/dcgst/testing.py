@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dcgst.datasets import synthetic
 from dcgst.graph import Graph
 from dcgst.methods.base import Method
-from dcgst.methods.outcome import GIVEN, NEVER
+from dcgst.methods.stages import GIVEN, NEVER
 from dcgst.splits import Split, sample
 
 

@@ -74,7 +74,7 @@ def test_lists():
     done = dcgst("datasets", DCGST_DATA="/nowhere")
     assert "cora" in done.stdout
     assert "/nowhere" in done.stdout.replace("\n", "")
-    assert json.loads(dcgst("methods", "--json").stdout.splitlines()[0])["name"] == "gcn"
+    assert json.loads(dcgst("methods", "--json").stdout.splitlines()[0])["name"] == "dcgst"
     assert "weight_decay" in dcgst("methods", "gcn").stdout
     assert dcgst("--version").stdout.startswith("dcgst 0.")
 

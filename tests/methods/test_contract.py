@@ -16,7 +16,8 @@ from dcgst.testing import CHECKS, check_method, check_runs_alone_or_together
 
 def quick(name):
     fields = {field.name for field in dataclasses.fields(METHODS[name])}
-    small = {k: v for k, v in {"epochs": 8, "hidden": 8}.items() if k in fields}
+    few = {"epochs": 8, "hidden": 8, "stage_epochs": 3, "student_epochs": 3, "max_stages": 3}
+    small = {k: v for k, v in few.items() if k in fields}
     return lambda **settings: method(name, **{**small, **settings})
 
 

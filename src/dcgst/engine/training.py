@@ -68,7 +68,7 @@ def train(
     optimiser = torch.optim.Adam(
         params, lr=schedule.lr, weight_decay=schedule.weight_decay, fused=True
     )
-    best = _BestState(params) if validate is not None else None
+    best = BestState(params) if validate is not None else None
     losses: list[Tensor] = []
     values: list[Tensor] = []
     for number in range(schedule.epochs):
@@ -96,8 +96,8 @@ def train(
     return Training(stacked, torch.stack(values).cpu() if values else None, best_epoch.cpu())
 
 
-class _BestState:
-    """Each replica's parameters at its lowest validation value."""
+class BestState:
+    """Each replica's parameters at its lowest validation value; at the last where it is nan."""
 
     def __init__(self, params: list[nn.Parameter]) -> None:
         self.params = params
@@ -107,7 +107,7 @@ class _BestState:
         self.epoch = torch.zeros(replicas, dtype=torch.long, device=device)
         self.active = torch.ones(replicas, dtype=torch.bool, device=device)
 
-    def update(self, number: int, value: Tensor, patience: int | None) -> None:
+    def update(self, number: int, value: Tensor, patience: int | None = None) -> None:
         # A replica that has stopped no longer counts, though it is computed along with the others.
         better = self.active & ((value < self.value) | value.isnan())
         self.value = torch.where(better, value, self.value)

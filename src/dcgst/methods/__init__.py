@@ -6,11 +6,12 @@ from typing import Any
 
 from dcgst.errors import unknown
 from dcgst.methods.base import Method
+from dcgst.methods.dcgst import DCGST
 from dcgst.methods.em import EM
 from dcgst.methods.gcn import GCN
 from dcgst.methods.outcome import Result
 
-METHODS: dict[str, type[Method]] = {"gcn": GCN, "em": EM}
+METHODS: dict[str, type[Method]] = {"dcgst": DCGST, "gcn": GCN, "em": EM}
 
 
 def method(name: str, preset: str = "default", **settings: Any) -> Method:

@@ -43,7 +43,8 @@ class Method(ABC):
       was given, -1 if it never did;
     - ``history_`` one record per replica and stage;
     - ``stop_reason_`` why the training ended;
-    - ``audit_`` one record per candidate for a pseudo-label; empty if the method gives none;
+    - ``audit_`` a table with one row per stage and candidate for a pseudo-label: why it was chosen
+      or not; empty if the method gives none;
     - ``classes_`` the class names.
     """
 
@@ -181,15 +182,16 @@ class Method(ABC):
         x = features_on(self.features(graph), device)
         adjacency = SparseMatrix.from_scipy(graph.adjacency, device)
         models: list[Backbone] = []
+        shared: dict[str, Any] = {}
         results: list[Result] = []
         with threads_for(graph.num_nodes):
             for start in range(0, len(jobs), chunk):
                 part = jobs[start : start + chunk]
-                problem = self._problem(graph, split, part, x, adjacency, tuple(callbacks))
+                problem = self._problem(graph, split, part, x, adjacency, tuple(callbacks), shared)
                 outcome = self.solve(problem)
                 if outcome.model is not None:
                     models.append(outcome.model)
-                results += results_of(outcome, problem)
+                results += results_of(outcome, problem, graph.labels)
         by_run = [results[i : i + self.replicas] for i in range(0, len(jobs), self.replicas)]
         return [average(replicas) for replicas in by_run], models
 
@@ -227,6 +229,7 @@ class Method(ABC):
         x: Features,
         adjacency: SparseMatrix,
         callbacks: tuple[Callback, ...],
+        shared: dict[str, Any],
     ) -> Problem:
         device = adjacency.values.device
         runs = [run for run, _ in jobs]
@@ -243,6 +246,7 @@ class Method(ABC):
             seeds=tuple(derive(self.seed, split.runs[run], replica) for run, replica in jobs),
             num_classes=graph.num_classes,
             callbacks=callbacks,
+            shared=shared,
         )
 
     def _apply(self, graph: Graph) -> NDArray[np.float32]:

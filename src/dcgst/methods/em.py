@@ -16,8 +16,9 @@ from dcgst.engine.smoothing import SmoothedFeatures
 from dcgst.graph import FeatureMatrix, Graph
 from dcgst.methods.base import Method
 from dcgst.methods.neural import scale_rows, shift
-from dcgst.methods.outcome import GIVEN, NEVER, Outcome, Problem
+from dcgst.methods.outcome import Outcome, Problem
 from dcgst.methods.params import param
+from dcgst.methods.stages import GIVEN, NEVER
 from dcgst.nn.gcn import symmetric_normalised
 
 

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import torch
 
 from dcgst.methods.neural import NeuralMethod, shift
-from dcgst.methods.outcome import GIVEN, NEVER, Outcome, Problem
+from dcgst.methods.outcome import Outcome, Problem
+from dcgst.methods.stages import GIVEN, NEVER
 
 
 @dataclass(eq=False, kw_only=True)

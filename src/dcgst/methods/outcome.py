@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -14,10 +15,10 @@ from torch import Tensor
 from dcgst.engine.sparse import SparseMatrix
 from dcgst.engine.training import Callback
 from dcgst.errors import InputError
+from dcgst.methods.stages import AUDIT, NEVER, Stages
 from dcgst.nn.base import Backbone, Features
 
-GIVEN, NEVER = 0, -1
-"""Stages of :attr:`Result.labeled_stage`: labeled from the start, and not at all."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,14 @@ class Problem:
     seeds: tuple[int, ...]
     num_classes: int
     callbacks: tuple[Callback, ...] = ()
+    shared: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def once(self, name: str, compute: Callable[[], T]) -> T:
+        """What depends on graph and features alone, computed for the first of all runs."""
+        if name not in self.shared:
+            self.shared[name] = compute()
+        value: T = self.shared[name]
+        return value
 
     @property
     def has_validation(self) -> bool:
@@ -52,6 +61,7 @@ class Outcome:
     history: list[list[dict[str, float]]]  # per run, one record per stage
     stop_reasons: list[str]
     model: Backbone | None = None
+    stages: Stages | None = None
 
 
 @dataclass(frozen=True)
@@ -63,12 +73,16 @@ class Result:
     labeled_stage: NDArray[np.int64]
     history: list[dict[str, float]]
     stop_reason: str
-    audit: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    audit: NDArray[np.void] = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=AUDIT))
 
     def reorder(self, order: NDArray[np.int64]) -> Result:
         """The same with nodes in another order: the first is now the one that was ``order[0]``."""
+        audit = self.audit.copy()
+        audit["node"] = np.argsort(order)[audit["node"]]
+        audit.sort(order=["replica", "stage", "node"])
         return dataclasses.replace(
             self,
+            audit=audit,
             proba=self.proba[order],
             labels=self.labels[order],
             labeled_stage=self.labeled_stage[order],
@@ -85,22 +99,39 @@ class Result:
         return self.history[-1]["cmd"]
 
 
-def results_of(outcome: Outcome, problem: Problem) -> list[Result]:
-    """One result per run, with the given labels in place."""
+def results_of(outcome: Outcome, problem: Problem, truth: NDArray[np.int64]) -> list[Result]:
+    """One result per run, with the given labels in place.
+
+    The truth, -1 where unknown, is compared with what was found and changes none of it: where
+    known, history gains each stage's ``accuracy`` on the pool, and the audit its ``truth``.
+    """
     if not bool(outcome.proba.isfinite().all()):
         raise InputError("training diverged: probabilities are not finite; try a smaller lr")
     given = torch.maximum(problem.labels, problem.val_labels)
     labels = torch.where(given >= 0, given, outcome.proba.argmax(-1))
-    return [
-        Result(
-            outcome.proba[run].numpy(force=True),
-            labels[run].numpy(force=True),
-            outcome.labeled_stage[run].numpy(force=True),
-            [{"replica": 0, **record} for record in outcome.history[run]],
-            outcome.stop_reasons[run],
+    results = []
+    for run in range(len(problem.seeds)):
+        history = [{"replica": 0, **record} for record in outcome.history[run]]
+        audit = np.zeros(0, dtype=AUDIT)
+        if outcome.stages is not None:
+            audit = outcome.stages.audit(run)
+            audit["truth"] = truth[audit["node"]]
+            known = problem.pool[run].numpy(force=True) & (truth >= 0)
+            for record, predicted in zip(history[1:], outcome.stages.predictions(run), strict=True):
+                if known.any():
+                    right = predicted.numpy(force=True)[known] == truth[known]
+                    record["accuracy"] = float(right.mean())
+        results.append(
+            Result(
+                outcome.proba[run].numpy(force=True),
+                labels[run].numpy(force=True),
+                outcome.labeled_stage[run].numpy(force=True),
+                history,
+                outcome.stop_reasons[run],
+                audit,
+            )
         )
-        for run in range(len(problem.seeds))
-    ]
+    return results
 
 
 def average(replicas: list[Result]) -> Result:
@@ -117,7 +148,14 @@ def average(replicas: list[Result]) -> Result:
         majority_stage(np.stack([r.labeled_stage for r in replicas])),
         [{**rec, "replica": i} for i, r in enumerate(replicas) for rec in r.history],
         "; ".join(sorted({r.stop_reason for r in replicas})),
+        np.concatenate([_of_replica(r.audit, i) for i, r in enumerate(replicas)]),
     )
+
+
+def _of_replica(audit: NDArray[np.void], replica: int) -> NDArray[np.void]:
+    audit = audit.copy()
+    audit["replica"] = replica
+    return audit
 
 
 def majority_stage(stages: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,0 +1,75 @@
+"""Nodes with similar features, found block by block: never n x n at once."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dcgst.engine.sparse import Pattern, SparseMatrix, spmm
+
+_BLOCK = 1 << 24
+"""How many similarities are held at once."""
+
+
+class SimilarNodes:
+    """The most similar nodes of any node, by the cosine of their features; worked out when asked.
+
+    Args:
+        x: ``(n, d)`` features.
+        count: how many similar nodes each node has.
+    """
+
+    def __init__(self, x: Tensor | SparseMatrix, count: int) -> None:
+        n = x.shape[0]
+        self.x = _unit_rows(x)
+        device = self.x.values.device if isinstance(self.x, SparseMatrix) else self.x.device
+        self.count = max(0, min(count, n - 1))
+        self.nodes = torch.zeros(n, self.count, dtype=torch.long, device=device)
+        self.cosines = torch.zeros(n, self.count, device=device)
+        self.known = torch.zeros(n, dtype=torch.bool, device=device)
+
+    def of(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """``(..., count)`` the nodes most similar to ``nodes`` ``(...)``, and their cosines."""
+        missing = torch.unique(nodes[~self.known[nodes]])
+        for part in torch.split(missing, max(1, _BLOCK // len(self.known))):
+            cosines = _times_rows(self.x, part)  # (n, part)
+            cosines[part, torch.arange(len(part), device=part.device)] = float("-inf")
+            best = cosines.topk(self.count, dim=0)
+            self.nodes[part], self.cosines[part] = best.indices.T, best.values.T
+            self.known[part] = True
+        return self.nodes[nodes], self.cosines[nodes]
+
+    def along(self, pattern: Pattern) -> Tensor:
+        """``(E,)`` the cosine of the two ends of each entry."""
+        x = self.x
+        width = x.shape[1]
+        parts = []
+        every = torch.arange(pattern.num_entries, device=pattern.indices.device)
+        for part in torch.split(every, max(1, _BLOCK // max(1, width))):
+            left, right = _rows(x, pattern.rows[part]), _rows(x, pattern.indices[part])
+            parts.append((left * right).sum(-1))
+        return torch.cat(parts) if parts else torch.zeros(0, device=every.device)
+
+
+def _unit_rows(x: Tensor | SparseMatrix) -> Tensor | SparseMatrix:
+    if not isinstance(x, SparseMatrix):
+        return F.normalize(x, dim=-1)
+    lengths = x.pattern.row_sums(x.values**2).sqrt().clamp_min(torch.finfo(x.values.dtype).tiny)
+    return x.with_values(x.values / lengths[x.pattern.rows])
+
+
+def _rows(x: Tensor | SparseMatrix, nodes: Tensor) -> Tensor:
+    """Rows as a dense ``(len, d)``."""
+    if not isinstance(x, SparseMatrix):
+        return x[nodes]
+    pattern, entries = x.pattern.select_rows(nodes)
+    dense = x.values.new_zeros(len(nodes), x.shape[1])
+    dense[pattern.rows, pattern.indices] = x.values[entries]
+    return dense
+
+
+def _times_rows(x: Tensor | SparseMatrix, nodes: Tensor) -> Tensor:
+    """``(n, len)``: the product of every row with the given ones."""
+    rows = _rows(x, nodes).T
+    return spmm(x, rows.contiguous()) if isinstance(x, SparseMatrix) else x @ rows

@@ -1,0 +1,294 @@
+"""Distribution consistency based graph self-training (Wang et al., WSDM 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from dcgst.engine.sparse import SparseMatrix
+from dcgst.engine.training import BestState, cross_entropy
+from dcgst.methods.neural import Network, NeuralMethod
+from dcgst.methods.outcome import Outcome, Problem
+from dcgst.methods.params import param
+from dcgst.methods.stages import Stage, Stages
+from dcgst.methods.teacher import LossSettings, PairSettings, Teacher
+from dcgst.nn.base import Output
+from dcgst.nn.gcn import symmetric_normalised
+from dcgst.shift.cmd import cmd
+from dcgst.shift.ner import neighbourhood_entropy_reduction
+from dcgst.shift.selection import Objective, choose, optimise, ranks
+
+STUDENT = 1
+"""The purpose for which a student draws its random numbers; the teacher's is 0."""
+
+
+@dataclass(eq=False, kw_only=True)
+class DCGST(NeuralMethod):
+    r"""Self-training that chooses the pseudo-labels which close the shift.
+
+    A teacher is trained in stages on given and pseudo-labels, on variants of the graph that an
+    edge predictor draws so that labeled and unlabeled nodes look alike. After each stage the
+    pseudo-labels are chosen anew: of the K most confident nodes per class those that together
+    minimise
+
+    .. math:: D(Z_U, Z_{C' \cup V_L}) - \gamma\,NER(N(C'))
+
+    the shift D (CMD) between labeled and unlabeled nodes less what their labels tell their
+    neighbours. K grows; when the shift falls no more, a student learns from the last labels.
+    """
+
+    name: ClassVar[str] = "dcgst"
+    # λ, K₀, δ, lr and weight decay are the paper's for every data set, α, β, γ its own for each.
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "default": {},
+        "paper/cora": {"feature_norm": "none"},
+        "paper/citeseer": {
+            "feature_norm": "row",
+            "cmd_weight": 18.0,
+            "predictor_weight": 0.6,
+            "ner_weight": 0.4,
+        },
+        "paper/pubmed": {
+            "feature_norm": "none",
+            "cmd_weight": 13.0,
+            "predictor_weight": 1.5,
+            "ner_weight": 0.7,
+            "lr": 0.001,
+        },
+        "paper/ogbn-arxiv": {
+            "feature_norm": "none",
+            "cmd_weight": 26.0,
+            "predictor_weight": 0.7,
+            "ner_weight": 0.6,
+            "lr": 0.001,
+        },
+    }
+
+    # --- the paper's symbols ------------------------------------------------------------------
+    cmd_weight: float = param(8.0, "weight of the CMD in the predictor's loss", low=0, symbol="α")
+    predictor_weight: float = param(0.3, "weight of the predictor's loss", low=0, symbol="β")
+    ner_weight: float = param(0.1, "weight of NER in the selection", low=0, symbol="γ")
+    growth: float = param(0.5, "by how much K grows from stage to stage", low=0, symbol="λ")
+    edge_predictor: bool = param(True, "train on graph variants; else on the graph as it is")
+    nodes: int = param(200, "shifted nodes around which edges may change", low=0, symbol="m")
+    similar: int = param(20, "similar nodes that each of them may be joined to", low=0)
+    pairs: int = param(
+        1000, "pairs that may change: similar yet apart, joined yet not similar", low=0, symbol="e"
+    )
+    temperature: float = param(1.2, "of the relaxed edge draws", low=1e-3, symbol="τ")
+    # --- how long -----------------------------------------------------------------------------
+    stage_epochs: int = param(60, "epochs of a stage", low=1)
+    student_epochs: int = param(100, "epochs of the student", low=1)
+    stage_patience: int = param(5, "stages without a lower CMD after which to stop", low=1)
+    max_stages: int = param(20, "the most stages", low=1)
+    q_steps: int = param(50, "gradient steps of the selection", low=1)
+    # --- what the paper leaves open -----------------------------------------------------------
+    quota: str = param(
+        "none",
+        "pseudo-labels per class: none (the best of all), uniform, predicted (in the proportions "
+        "of the predictions), balanced (between the two)",
+        choices=("none", "uniform", "predicted", "balanced"),
+    )
+    criterion: str = param(
+        "shift", "choose by shift and NER, or by confidence alone", choices=("shift", "confidence")
+    )
+    constraint: str = param(
+        "projection",
+        "how q is held to its size: projection, or penalty and clipping",
+        choices=("projection", "penalty"),
+    )
+    ner_sum: str = param(
+        "sum", "NER of a set is the sum or the mean over its nodes", choices=("sum", "mean")
+    )
+    ner_edges: str = param(
+        "normalised",
+        "edge weights in NER: of the normalised adjacency, or the graph's own",
+        choices=("normalised", "own"),
+    )
+    growth_rule: str = param(
+        "factor", "K becomes (1+λ)K, or grows by (1+λ)K", choices=("factor", "increment")
+    )
+    accumulate: bool = param(False, "pseudo-labels stay once chosen; else all are chosen anew")
+    warm: bool = param(True, "a stage goes on from the last one's teacher; else it begins afresh")
+    cmd_trains: str = param(
+        "both",
+        "what the CMD trains: teacher and predictor, or the predictor alone",
+        choices=("both", "predictor"),
+    )
+    representation: str = param(
+        "hidden",
+        "where shift is measured: the last hidden layer or the logits",
+        choices=("hidden", "logits"),
+    )
+    support: str = param(
+        "range",
+        "|b-a| of the CMD: the range of the representation, or one",
+        choices=("range", "one"),
+    )
+    edge_noise: str = param(
+        "logistic",
+        "edges drawn with probability M, or by the formula as printed (gumbel)",
+        choices=("logistic", "gumbel"),
+    )
+    select_on: str = param(
+        "graph",
+        "the teacher judges on the graph as it is, or on a variant",
+        choices=("graph", "variant"),
+    )
+    best_teacher: str = param(
+        "last",
+        "the student begins as the last teacher, or the one with the lowest validation loss",
+        choices=("last", "validation"),
+    )
+    student: str = param(
+        "teacher",
+        "the student begins as the teacher, afresh, or there is none",
+        choices=("teacher", "fresh", "none"),
+    )
+
+    def solve(self, problem: Problem) -> Outcome:
+        teacher = self.teacher(problem)
+        teacher.pretrain(self.schedule)
+        output = teacher.outputs()
+        stages = Stages(problem.labels, self.stage_patience, self.max_stages)
+        stages.begin(self.shift(output, problem.labels, problem))
+        best = BestState(list(teacher.network.model.parameters()))
+        per_class = (problem.labels >= 0).sum(1) / problem.num_classes  # K
+        while bool(stages.active.any()):
+            # Step 1: a teacher that sees labeled and unlabeled nodes alike
+            teacher.refresh_pairs(output, stages.labels)
+            self.train_teacher(teacher, stages)
+            output = teacher.outputs(self.select_on == "variant")
+            # Step 2: the pseudo-labels that close the shift
+            stage = self.select(output, per_class, problem, stages)
+            labels = stages.propose(stage)
+            per_class = per_class * (1 + self.growth + (self.growth_rule == "increment"))
+            best.update(stages.number, self.teacher_loss(output, stages, problem))
+            stages.take(
+                stage,
+                self.shift(output, problem.labels, problem),
+                self.shift(output, labels, problem),
+                exhausted=~((labels < 0) & problem.pool).any(1),
+            )
+        # Step 3: a student on the graph as it is
+        best.restore()
+        network = self.train_student(teacher.network, stages.labels, problem)
+        return Outcome(
+            proba=network.outputs().logits.softmax(-1),
+            labeled_stage=stages.joined,
+            history=stages.history,
+            stop_reasons=stages.reasons,
+            model=network.model,
+            stages=stages,
+        )
+
+    def teacher(self, problem: Problem) -> Teacher:
+        """A fresh teacher, with an edge predictor unless it is to see the graph as it is."""
+        loss = LossSettings(
+            cmd_weight=self.cmd_weight,
+            predictor_weight=self.predictor_weight,
+            cmd_trains=self.cmd_trains,
+            representation=self.representation,
+            support=self.cmd_support,
+            temperature=self.temperature,
+            noise=self.edge_noise,
+        )
+        pairs = PairSettings(self.nodes, self.similar, self.pairs) if self.edge_predictor else None
+        return Teacher(self.network(problem), problem, loss, pairs, self.hidden)
+
+    def train_teacher(self, teacher: Teacher, stages: Stages) -> None:
+        """One stage of joint training on the labels of the stage before."""
+        if not self.warm:
+            copy_state(self.network(teacher.problem, 1 + stages.number), teacher.network)
+        schedule = replace(self.schedule, epochs=self.stage_epochs, patience=None)
+        teacher.train(stages.labels, schedule, stages.number)
+
+    def select(self, output: Output, per_class: Tensor, problem: Problem, stages: Stages) -> Stage:
+        """Candidates by confidence, then those that minimise shift less NER."""
+        confidence, predicted = output.logits.softmax(-1).max(-1)
+        sizes = self.candidates_per_class(output, per_class, problem)  # (R, C)
+        rank = ranks(confidence, problem.pool, predicted)
+        candidates = rank < sizes.gather(1, predicted)
+        ner = neighbourhood_entropy_reduction(output.logits, self.ner_weights(problem))
+        budget = (candidates.sum(1) / 2).ceil()  # δ
+        if self.criterion == "confidence":
+            q = confidence * candidates
+        else:
+            scale = 1 / budget.clamp_min(1)[:, None] if self.ner_sum == "mean" else 1.0
+            objective = Objective(
+                self.z(output),
+                problem.labels >= 0,
+                problem.pool,
+                gain=self.ner_weight * scale * ner,
+                support=self.cmd_support,
+            )
+            q = optimise(
+                objective, candidates, budget, constraint=self.constraint, steps=self.q_steps
+            )
+        if self.quota == "none":
+            chosen = choose(q, confidence, candidates, budget)
+        else:
+            chosen = choose(q, confidence, candidates, (sizes / 2).ceil(), predicted)
+        if self.accumulate:
+            kept = (stages.labels >= 0) & problem.pool
+            predicted = torch.where(kept, stages.labels, predicted)
+            chosen = chosen | kept
+        return Stage(predicted, confidence, candidates, rank, q, ner, chosen)
+
+    def candidates_per_class(self, output: Output, per_class: Tensor, problem: Problem) -> Tensor:
+        """``(R, C)`` K of each class: the same, or shared out by how often each is predicted."""
+        count = problem.num_classes
+        if self.quota in ("none", "uniform"):
+            return per_class.floor()[:, None].expand(-1, count)
+        share = (output.logits.softmax(-1) * problem.pool[..., None]).sum(1)
+        if self.quota == "balanced":
+            share = share.sqrt()
+        share = share / share.sum(1, keepdim=True)
+        return (per_class[:, None] * count * share).ceil()
+
+    def teacher_loss(self, output: Output, stages: Stages, problem: Problem) -> Tensor:
+        """``(R,)`` by which the best teacher is found: nan takes the latest, inf never."""
+        loss = cross_entropy(output.logits, problem.val_labels)
+        if self.best_teacher == "last":
+            loss = torch.full_like(loss, float("nan"))
+        loss = loss.masked_fill(~(problem.val_labels >= 0).any(1), float("nan"))
+        return loss.masked_fill(~stages.active, float("inf"))
+
+    def train_student(self, network: Network, labels: Tensor, problem: Problem) -> Network:
+        """Train on the graph as it is with the final labels, from the teacher or afresh."""
+        if self.student == "fresh":
+            network = self.network(problem, STUDENT)
+        if self.student != "none":
+            schedule = replace(self.schedule, epochs=self.student_epochs)
+            network.train(labels, problem, schedule, STUDENT)
+        return network
+
+    def shift(self, output: Output, labels: Tensor, problem: Problem) -> Tensor:
+        """``(R,)`` CMD between labeled and pool nodes."""
+        z, labeled = self.z(output), (labels >= 0).to(output.hidden.dtype)
+        pool = problem.pool.to(z.dtype)
+        distance = cmd(z, z, labeled, pool, support=self.cmd_support)
+        return torch.where(problem.pool.any(1), distance, 0.0)
+
+    def z(self, output: Output) -> Tensor:
+        """Z, the representation in which shift is measured."""
+        return output.hidden if self.representation == "hidden" else output.logits
+
+    def ner_weights(self, problem: Problem) -> SparseMatrix:
+        """w, the edge weights of NER."""
+        if self.ner_edges == "own":
+            return problem.adjacency
+        return problem.once("normalised", lambda: symmetric_normalised(problem.adjacency))
+
+    @property
+    def cmd_support(self) -> float | None:
+        return None if self.support == "range" else 1.0
+
+
+def copy_state(source: Network, target: Network) -> None:
+    """Give one network the parameters of another."""
+    target.model.load_state_dict(source.model.state_dict())
