@@ -22,7 +22,7 @@ class SimilarNodes:
 
     def __init__(self, x: Tensor | SparseMatrix, count: int) -> None:
         n = x.shape[0]
-        self.x = _unit_rows(x)
+        self.x = unit_rows(x)
         device = self.x.values.device if isinstance(self.x, SparseMatrix) else self.x.device
         self.count = max(0, min(count, n - 1))
         self.nodes = torch.zeros(n, self.count, dtype=torch.long, device=device)
@@ -52,7 +52,8 @@ class SimilarNodes:
         return torch.cat(parts) if parts else torch.zeros(0, device=every.device)
 
 
-def _unit_rows(x: Tensor | SparseMatrix) -> Tensor | SparseMatrix:
+def unit_rows(x: Tensor | SparseMatrix) -> Tensor | SparseMatrix:
+    """Rows of length one; rows of zeros stay."""
     if not isinstance(x, SparseMatrix):
         return F.normalize(x, dim=-1)
     lengths = x.pattern.row_sums(x.values**2).sqrt().clamp_min(torch.finfo(x.values.dtype).tiny)

@@ -1,52 +1,35 @@
-"""Seeded spherical EM on smoothed spectral features: no network, no gradients, milliseconds."""
+"""Seeded spherical EM on smoothed spectral features: no network, no gradients, few seconds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any, ClassVar
 
-import numpy as np
-import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dcgst.engine.smoothing import SmoothedFeatures
-from dcgst.graph import FeatureMatrix, Graph
+from dcgst.engine.similarity import unit_rows
+from dcgst.engine.smoothing import Filter, SmoothedFeatures
+from dcgst.engine.sparse import SparseMatrix
 from dcgst.methods.base import Method
-from dcgst.methods.neural import scale_rows, shift
+from dcgst.methods.belief import Belief
+from dcgst.methods.neural import shift
 from dcgst.methods.outcome import Outcome, Problem
 from dcgst.methods.params import param
 from dcgst.methods.stages import GIVEN, NEVER
+from dcgst.nn.base import Features
 from dcgst.nn.gcn import symmetric_normalised
 
+FILTERS = (Filter(0.05, 40), Filter(0.1, 10), Filter(0.1, 4))
+SHAPES = ((16, 0.6), (64, 0.3), (128, 0.5))
+"""Views of the smoothed features: how many dimensions, whitened how much."""
 
-@dataclass(frozen=True)
-class View:
-    """One way to look at the nodes: smoothed how far, how many dimensions, whitened how much."""
-
-    hops: int
-    dimensions: int
-    whitening: float
-
-
-VIEWS = (
-    View(10, 128, 0.5),
-    View(10, 64, 0.3),
-    View(10, 32, 0.3),
-    View(10, 16, 0.3),
-    View(4, 128, 0.5),
-)
-
-
-@dataclass(frozen=True)
-class Fit:
-    """What EM on one view gave."""
-
-    proba: Tensor  # (R, n, C)
-    score: Tensor  # (R,)
-    shift: Tensor  # (R,)
+Views = list[Tensor]
+"""``(n, d)`` rows of unit length, smoothed alike."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -62,8 +45,8 @@ class EM(Method):
 
     where T is one-hot on given labels and P elsewhere. Since it models the distribution of the
     unlabeled nodes themselves, biased labels do little harm, provided that each class is about one
-    cluster. Of several views of the features the one is taken that explains the validation labels
-    best and joins most neighbours.
+    cluster. Eighteen views of the features are fitted, and their beliefs weighted by the likelihood
+    of the validation labels and by how many neighbours they agree on.
     """
 
     name: ClassVar[str] = "em"
@@ -71,76 +54,96 @@ class EM(Method):
     all_at_once: ClassVar[bool] = True
 
     steps: int = param(20, "EM steps", low=1)
-    temperature: float = param(0.07, "spread of a class's component", low=1e-3, symbol="τ")
+    temperature: float = param(0.1, "spread of a class's component", low=1e-3, symbol="τ")
     given_weight: float = param(3.0, "what a given label counts, in nodes", low=0, symbol="w")
-    edge_weight: float = param(10.0, "what agreement of neighbours counts among views", low=0)
-
-    def features(self, graph: Graph) -> FeatureMatrix:
-        """Bags of words as tf-idf, other features standardised; rows of unit length."""
-        return scale_rows(informative(graph.features), "l2")
+    agreement_weight: float = param(
+        100.0, "what agreement of neighbours counts among views smoothed alike, in nats", low=0
+    )
 
     def solve(self, problem: Problem) -> Outcome:
-        operator = symmetric_normalised(problem.adjacency)
-        most = max(view.dimensions for view in VIEWS)
-        smoothed = SmoothedFeatures(problem.x, operator, most, self.seed)
-        fits = [self.fit_view(smoothed, view, problem) for view in VIEWS]
-
-        runs = torch.arange(len(problem.seeds), device=problem.labels.device)
-        best = torch.stack([fit.score for fit in fits]).argmax(0)  # (R,)
-        shifts = torch.stack([fit.shift for fit in fits])[best, runs]
+        views = problem.once("views", lambda: views_of(problem))
         given = problem.labels >= 0
+        belief = self.believe(views, one_hot(problem), problem)
+        h = views[0][0].expand(len(problem.seeds), -1, -1)
         return Outcome(
-            proba=torch.stack([fit.proba for fit in fits])[best, runs],
+            proba=belief.log_proba.softmax(-1),
             labeled_stage=torch.where(given, GIVEN, NEVER),
             history=[
-                [{"stage": 0, "labeled": int(given[run].sum()), "cmd": float(shifts[run])}]
-                for run in range(len(problem.seeds))
+                [{"stage": 0, "labeled": int(count), "cmd": float(distance)}]
+                for count, distance in zip(
+                    given.sum(1), shift(h, problem.labels, problem.pool), strict=True
+                )
             ],
             stop_reasons=[f"all {self.steps} steps done"] * len(problem.seeds),
         )
 
-    def fit_view(self, smoothed: SmoothedFeatures, view: View, problem: Problem) -> Fit:
-        """EM on one view of the features, for all runs."""
-        h = F.normalize(smoothed.view(view.hops, view.dimensions, view.whitening), dim=-1)
-        proba = self.expectation_maximisation(h, problem)
-        shifts = shift(h.expand(len(problem.seeds), -1, -1), problem.labels, problem.pool)
-        return Fit(proba, self.score_view(proba, problem), shifts)
+    def believe(self, views: list[Views], start: Tensor, problem: Problem) -> Belief:
+        """The beliefs of all views, each from the same start ``(R, n, C)``, made one."""
+        beliefs = []
+        for alike in views:
+            fits = [self.fit_view(h, start, problem) for h in alike]
+            agree = torch.stack([agreement(fit, problem.adjacency) for fit in fits])
+            # Far smoothing makes any neighbours agree: only views smoothed alike can be compared.
+            bonus = self.agreement_weight * (agree - agree.amax(0))
+            for fit, extra in zip(fits, bonus, strict=True):
+                belief = Belief.of(fit, problem.val_labels)
+                beliefs.append(replace(belief, evidence=belief.evidence + extra))
+        return reduce(add, beliefs)
 
-    def expectation_maximisation(self, h: Tensor, problem: Problem) -> Tensor:
-        """``(R, n, C)`` class probabilities from features ``(n, d)`` of unit length."""
-        given = problem.labels >= 0
-        one_hot = F.one_hot(problem.labels.clamp_min(0), problem.num_classes).to(h.dtype)
-        one_hot = one_hot * given[..., None]
+    def fit_view(self, h: Tensor, start: Tensor, problem: Problem) -> Tensor:
+        """``(R, n, C)`` logits after EM on features ``(n, d)`` of unit length.
+
+        The first M-step sees the nodes as ``start`` has them: given labels alone, or some model's
+        probabilities as well.
+        """
+        given = self.given_weight * one_hot(problem)
         pool = problem.pool.to(h.dtype)[..., None]
-        target = self.given_weight * one_hot  # the first M-step sees given labels only
+        target = start
         prior = h.new_full((len(problem.seeds), problem.num_classes), 1 / problem.num_classes)
         for _ in range(self.steps):
             means = F.normalize(target.mT @ h, dim=-1)  # (R, C, d)
             logits = h @ means.mT / self.temperature + prior.log()[:, None]
-            proba = logits.softmax(-1)
-            prior = ((proba * pool).sum(1) / pool.sum(1).clamp_min(1)).clamp_min(1e-6)
-            target = self.given_weight * one_hot + pool * proba
-        return proba
-
-    def score_view(self, proba: Tensor, problem: Problem) -> Tensor:
-        """``(R,)`` validation log-likelihood and share of edges whose ends agree."""
-        labels = proba.argmax(-1)
-        pattern = problem.adjacency.pattern
-        agree = (labels[:, pattern.rows] == labels[:, pattern.indices]).to(proba.dtype)
-        agreement = agree.mean(1) if pattern.num_entries else agree.new_zeros(len(labels))
-        counted = problem.val_labels >= 0
-        truth = proba.gather(-1, problem.val_labels.clamp_min(0)[..., None]).squeeze(-1)
-        likelihood = (truth.clamp_min(1e-12).log() * counted).sum(1) / counted.sum(1).clamp_min(1)
-        return likelihood + self.edge_weight * agreement
+            proba = pool * logits.softmax(-1)
+            prior = (proba.sum(1) / pool.sum(1).clamp_min(1)).clamp_min(1e-6)
+            target = given + proba
+        return logits
 
 
-def informative(features: FeatureMatrix) -> FeatureMatrix:
+def one_hot(problem: Problem) -> Tensor:
+    """``(R, n, C)`` the given labels."""
+    coded = F.one_hot(problem.labels.clamp_min(0), problem.num_classes)
+    return (coded * (problem.labels >= 0)[..., None]).float()
+
+
+def agreement(logits: Tensor, adjacency: SparseMatrix) -> Tensor:
+    """``(R,)`` share of edges whose ends are given the same class."""
+    pattern = adjacency.pattern
+    if pattern.num_entries == 0:
+        return logits.new_zeros(len(logits))
+    labels = logits.argmax(-1)
+    return (labels[:, pattern.rows] == labels[:, pattern.indices]).to(logits.dtype).mean(1)
+
+
+def views_of(problem: Problem) -> list[Views]:
+    """Features plain and weighted, in all shapes, for each filter."""
+    operator = symmetric_normalised(problem.adjacency)
+    most = max(dimensions for dimensions, _ in SHAPES)
+    views: list[Views] = []
+    for smooth in FILTERS:
+        alike: Views = []
+        for x in (unit_rows(informative(problem.x)), unit_rows(problem.x)):
+            smoothed = SmoothedFeatures(x, operator, smooth, most)
+            alike += [F.normalize(smoothed.view(*shape), dim=-1) for shape in SHAPES]
+        views.append(alike)
+    return views
+
+
+def informative(x: Features) -> Features:
     """Columns weighted by what they tell: tf-idf for sparse features, unit variance for dense."""
-    if sp.issparse(features):
-        nodes = features.shape[0]
-        having = np.bincount(features.indices, minlength=features.shape[1])
-        rarity = np.log((1 + nodes) / (1 + having)) + 1
-        return sp.csr_array(features @ sp.diags_array(rarity)).astype(np.float32)
-    spread = features.std(axis=0)
-    scaled = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1)
-    return scaled.astype(np.float32)
+    if isinstance(x, SparseMatrix):
+        nodes, columns = x.shape
+        having = torch.bincount(x.pattern.indices, minlength=columns)
+        rarity = ((1 + nodes) / (1 + having)).log() + 1
+        return x.with_values(x.values * rarity[x.pattern.indices])
+    spread = x.std(0, correction=0)
+    return (x - x.mean(0)) / torch.where(spread > 0, spread, 1.0)

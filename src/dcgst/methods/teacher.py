@@ -230,6 +230,9 @@ def _through(value: Tensor, drawn: Tensor | None) -> Tensor:
     """A value ``(R,)`` whose gradient reaches only what the drawn edges depend on."""
     if drawn is None:
         return value.detach()
-    (slope,) = torch.autograd.grad(value.sum(), drawn, retain_graph=True)
+    # Zero where no edge takes part in the representation, as in APPNP.
+    (slope,) = torch.autograd.grad(
+        value.sum(), drawn, retain_graph=True, allow_unused=True, materialize_grads=True
+    )
     linear = (drawn * slope).sum(1)
     return linear + (value - linear).detach()
