@@ -22,13 +22,18 @@ QUICK = {
     "nodes": 10,
     "similar": 3,
     "pairs": 10,
+    "edge_predictor": True,
+    "predictor_weight": 0.3,
+    "prior": "none",
+    "quota": "none",
 }
 READINGS = [
     {name: choice}
     for field in dataclasses.fields(DCGST)
     for name, choices in [(field.name, field.metadata["choices"])]
     for choice in choices or ()
-    if choice != field.default and name not in ("backbone", "feature_norm", "best_teacher")
+    if choice != QUICK.get(name, field.default)
+    and name not in ("backbone", "feature_norm", "best_teacher")
 ] + [{"accumulate": True}, {"warm": False}, {"edge_predictor": False}]
 ABLATIONS = {
     "no CMD": {"cmd_weight": 0.0},

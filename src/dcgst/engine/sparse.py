@@ -241,7 +241,8 @@ def entry_products(pattern: Pattern, left: Tensor, right: Tensor) -> Tensor:
     for start in range(0, max(1, pattern.num_entries), block):
         rows = pattern.rows[start : start + block]
         cols = pattern.indices[start : start + block]
-        parts.append((left[:, rows] * right[:, cols]).sum(-1))
+        ends = left.index_select(1, rows), right.index_select(1, cols)
+        parts.append((ends[0] * ends[1]).sum(-1))
     return torch.cat(parts, dim=-1)
 
 

@@ -139,7 +139,7 @@ class DCGST(NeuralMethod):
         choices=("graph", "variant"),
     )
     best_teacher: str = param(
-        "last",
+        "validation",
         "the student begins as the last teacher, or the one with the lowest validation loss",
         choices=("last", "validation"),
     )

@@ -125,6 +125,11 @@ class WeightedCMD:
         support: float | Tensor | None = None,
     ) -> None:
         self.moments, self.width = moments, z.shape[-1]
+        # c_k = sum over j of (k over j) m_j (-mean)^(k-j)
+        self.binomial = z.new_zeros(moments - 1, moments + 1, moments + 1)
+        for k in range(2, moments + 1):
+            for j in range(k + 1):
+                self.binomial[k - 2, j, k - j] = comb(k, j)
         z = z.detach()
         scale = _range(z, z) if support is None else z.new_tensor(support).expand(z.shape[0])
         centred, _, share = _centre(z, target)
@@ -143,23 +148,21 @@ class WeightedCMD:
         sums = weights.unsqueeze(-2) @ self.powers + self.fixed_sum
         tiny = torch.finfo(weights.dtype).tiny
         raw = (sums.squeeze(-2) / total.clamp_min(tiny)).view(-1, self.moments, self.width)
-        mean = raw[..., 0, :]
-        distance: Tensor = torch.linalg.vector_norm(mean, dim=-1)
-        for k in range(2, self.moments + 1):
-            central = (-mean) ** k
-            for j in range(1, k + 1):
-                central = central + comb(k, j) * raw[..., j - 1, :] * (-mean) ** (k - j)
-            gap = central - self.target[..., k - 1, :]
-            distance = distance + torch.linalg.vector_norm(gap, dim=-1)
+        raw = torch.cat([torch.ones_like(raw[:, :1]), raw], dim=1)  # from the zeroth moment on
+        minus = -raw[:, 1:2]
+        shifts = torch.cat([torch.ones_like(minus), _powers(minus, self.moments, dim=1)], dim=1)
+        central = torch.einsum("kji,rjd,rid->rkd", self.binomial, raw, shifts)
+        gaps = torch.cat([minus, central - self.target[:, 1:]], dim=1)
+        distance: Tensor = torch.linalg.vector_norm(gaps, dim=-1).sum(-1)
         return distance
 
 
-def _powers(z: Tensor, moments: int) -> Tensor:
+def _powers(z: Tensor, moments: int, dim: int = -1) -> Tensor:
     """``z, z², …`` side by side."""
     powers = [z]
     for _ in range(moments - 1):
         powers.append(powers[-1] * z)
-    return torch.cat(powers, dim=-1)
+    return torch.cat(powers, dim=dim)
 
 
 def _moments(share: Tensor, z: Tensor, moments: int) -> Tensor:
