@@ -82,8 +82,13 @@ class SmoothedFeatures:
         basis = torch.linalg.qr(times(start.to(ones.device))).Q
         for _ in range(self.iterations):
             basis = torch.linalg.qr(times(transposed_times(basis))).Q
-        inner, values, _ = torch.linalg.svd(transposed_times(basis).T, full_matrices=False)
-        return (basis @ inner)[:, : self.dimensions], values[: self.dimensions]
+        # Far smoothing leaves most singular values near zero, where an SVD may fail to converge on
+        # a GPU; the small Gram matrix in double precision always has its eigenvectors.
+        small = transposed_times(basis).double()
+        squares, inner = torch.linalg.eigh(small.T @ small)
+        values = squares.clamp_min(0).sqrt().flip(0)[: self.dimensions]
+        leading = inner.flip(1)[:, : self.dimensions]
+        return basis @ leading.to(basis.dtype), values.to(basis.dtype)
 
     def _product(self, right: Tensor) -> Tensor:
         return spmm(self.x, right) if isinstance(self.x, SparseMatrix) else self.x @ right
