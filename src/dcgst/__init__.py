@@ -9,12 +9,14 @@ os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 from dcgst.datasets import load, synthetic
 from dcgst.errors import InputError
 from dcgst.graph import Graph
-from dcgst.methods import GCN, METHODS, Method, method
+from dcgst.methods import DCGST, EM, GCN, METHODS, Method, method
 from dcgst.splits import Split, sample
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "DCGST",
+    "EM",
     "GCN",
     "METHODS",
     "Graph",

@@ -38,7 +38,7 @@ READINGS = [
 ABLATIONS = {
     "no CMD": {"cmd_weight": 0.0},
     "no NER": {"ner_weight": 0.0},
-    "no EP": {"edge_predictor": False, "predictor_weight": 0.0},
+    "no EP": {"edge_predictor": False},
 }
 
 
@@ -78,7 +78,7 @@ def test_every_ablation_works_and_makes_a_difference(parts, graph, split, plain)
 def test_without_pairs_the_graph_is_seen_as_it_is(graph, split):
     """An edge predictor that may change nothing and weighs nothing is as good as none."""
     nothing = quick(nodes=0, pairs=0, predictor_weight=0.0).fit(graph, split)
-    none = quick(edge_predictor=False, predictor_weight=0.0).fit(graph, split)
+    none = quick(edge_predictor=False).fit(graph, split)
     np.testing.assert_allclose(nothing.proba_, none.proba_, atol=1e-5)
 
 

@@ -21,7 +21,7 @@ def bench(
     dataset: Annotated[str, typer.Option(help="Data sets, comma-separated.")] = "digits",
     method_names: Annotated[
         str, typer.Option("--method", help="Methods, comma-separated.")
-    ] = "gcn",
+    ] = "gcn,dcgst",
     rate: Annotated[float | None, typer.Option(help="Labels as a share of all nodes.")] = None,
     per_class: Annotated[
         int | None, typer.Option(help="Labels per class, instead of a rate.")
@@ -59,7 +59,8 @@ def bench(
         graph = load(data.strip())
         for name, instance in methods.items():
             title = f"{name} on {graph.name}"
-            with progress(title, runs * instance.replicas, quiet or json) as callback:
+            trainings = runs * instance.replicas * instance.trainings
+            with progress(title, trainings, quiet or json) as callback:
                 record = run_cell(graph, instance, labels, preset, [callback])
             records.append(record)
             if json:

@@ -21,4 +21,4 @@ def method(name: str, preset: str = "default", **settings: Any) -> Method:
     return METHODS[name].from_preset(preset, **settings)
 
 
-__all__ = ["EM", "GCN", "METHODS", "Method", "Result", "method"]
+__all__ = ["DCGST", "EM", "GCN", "METHODS", "Method", "Result", "method"]

@@ -71,6 +71,11 @@ class Method(ABC):
                 raise unknown(f"setting of {cls.name}", name, known)
         return cls(**{**cls.presets[preset], **settings})
 
+    @property
+    def trainings(self) -> int:
+        """How many trainings a run has at most; for progress bars."""
+        return 1
+
     @abstractmethod
     def solve(self, problem: Problem) -> Outcome:
         """The algorithm: R runs at once, each as if alone."""

@@ -15,9 +15,10 @@ from dcgst.methods.belief import Belief
 from dcgst.methods.em import EM, one_hot, views_of
 from dcgst.methods.neural import Network, NeuralMethod
 from dcgst.methods.outcome import Outcome, Problem
+from dcgst.methods.pairs import PairSettings
 from dcgst.methods.params import param
 from dcgst.methods.stages import Stage, Stages
-from dcgst.methods.teacher import LossSettings, PairSettings, Teacher
+from dcgst.methods.teacher import LossSettings, Teacher
 from dcgst.nn.base import Output
 from dcgst.nn.gcn import symmetric_normalised
 from dcgst.shift.cmd import cmd
@@ -66,7 +67,7 @@ class DCGST(NeuralMethod):
 
     # --- the paper's symbols ------------------------------------------------------------------
     cmd_weight: float = param(8.0, "weight of the CMD in the predictor's loss", low=0, symbol="α")
-    predictor_weight: float = param(0.0, "weight of the predictor's loss", low=0, symbol="β")
+    predictor_weight: float = param(0.3, "weight of the predictor's loss", low=0, symbol="β")
     ner_weight: float = param(0.1, "weight of NER in the selection", low=0, symbol="γ")
     growth: float = param(0.5, "by how much K grows from stage to stage", low=0, symbol="λ")
     edge_predictor: bool = param(False, "train on graph variants; else on the graph as it is")
@@ -149,6 +150,10 @@ class DCGST(NeuralMethod):
         choices=("teacher", "fresh", "none"),
     )
 
+    @property
+    def trainings(self) -> int:
+        return 1 + self.max_stages + (self.student != "none")
+
     def solve(self, problem: Problem) -> Outcome:
         teacher = self.teacher(problem)
         teacher.pretrain(self.schedule)
@@ -160,7 +165,7 @@ class DCGST(NeuralMethod):
         per_class = (problem.labels >= 0).sum(1) / problem.num_classes  # K
         while bool(stages.active.any()):
             # Step 1: a teacher that sees labeled and unlabeled nodes alike
-            teacher.refresh_pairs(output, stages.labels)
+            teacher.list_pairs(output, stages.labels)
             self.train_teacher(teacher, stages)
             output = teacher.outputs(self.select_on == "variant")
             # Step 2: the pseudo-labels that close the shift
@@ -199,7 +204,7 @@ class DCGST(NeuralMethod):
             noise=self.edge_noise,
         )
         pairs = PairSettings(self.nodes, self.similar, self.pairs) if self.edge_predictor else None
-        return Teacher(self.network(problem), problem, loss, pairs, self.hidden)
+        return Teacher(self.network(problem), problem, loss, pairs)
 
     def train_teacher(self, teacher: Teacher, stages: Stages) -> None:
         """One stage of joint training on the labels of the stage before."""
