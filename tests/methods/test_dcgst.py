@@ -6,11 +6,15 @@ import dataclasses
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+import torch
 
-from dcgst.datasets import synthetic
+from dcgst.datasets import load, synthetic
 from dcgst.engine import locality
+from dcgst.engine.sparse import SparseMatrix
 from dcgst.graph import Graph
-from dcgst.methods import DCGST, METHODS
+from dcgst.methods import DCGST, EM, GCN, METHODS
+from dcgst.methods.outcome import Problem
 from dcgst.splits import Split, sample
 
 QUICK = {
@@ -179,6 +183,36 @@ class TestOddLabels:
         np.testing.assert_array_equal(method.labels_, graph.labels)
 
 
+class TestCandidates:
+    """Ten nodes in the pool, nine predicted as class 0 and one as class 1 of three; K = 3."""
+
+    logits = torch.tensor([[[2.0, 0.0, -9.0]] * 9 + [[0.0, 2.0, -9.0]]])
+
+    def sizes(self, quota, graph_of_ten) -> list[float]:
+        sizes = DCGST(quota=quota).candidates_per_class(
+            self.logits, torch.tensor([3.0]), graph_of_ten
+        )
+        return [float(size) for size in sizes[0]]
+
+    @pytest.fixture
+    def graph_of_ten(self) -> Problem:
+        nothing = torch.full((1, 10), -1)
+        empty = SparseMatrix.from_scipy(sp.csr_array((10, 10), dtype=np.float32))
+        return Problem(torch.eye(10), empty, nothing, nothing, nothing < 0, (0,), 3)
+
+    def test_uniform(self, graph_of_ten):
+        assert self.sizes("uniform", graph_of_ten) == [3, 3, 3]
+        assert self.sizes("none", graph_of_ten) == [3, 3, 3]
+
+    def test_in_the_proportions_of_the_predictions(self, graph_of_ten):
+        # probabilities .88 and .12: shares (9 * .88 + .12) / 10 = .80 and .20 of nine candidates
+        assert self.sizes("predicted", graph_of_ten) == [8, 2, 1]
+
+    def test_balanced_is_between(self, graph_of_ten):
+        # square roots: .895 and .442, of 1.337 together, so .67 and .33 of nine
+        assert self.sizes("balanced", graph_of_ten) == [7, 3, 1]
+
+
 def test_stop_reasons(graph, split):
     assert quick().fit(graph, split).stop_reason_ == "all 3 stages done"
     patient = quick(max_stages=40, stage_patience=1, lr=1e-8).fit(graph, split)
@@ -210,3 +244,45 @@ def test_every_paper_preset_has_the_published_weights():
 
 def test_registered():
     assert METHODS["dcgst"] is DCGST
+
+
+@pytest.fixture(scope="module")
+def digits() -> tuple[Graph, Split]:
+    graph = load("digits")
+    return graph, sample(graph, "ppr-s", per_class=4, runs=2)
+
+
+def accuracy(method, graph, split) -> float:
+    right = [
+        (result.labels == graph.labels)[test].mean()
+        for result, test in zip(method.fit_runs(graph, split), split.test(graph), strict=True)
+    ]
+    return float(np.mean(right))
+
+
+def test_biased_labels_cost_it_less_than_a_plain_gcn(digits):
+    graph, split = digits
+    short = {"epochs": 60, "max_stages": 10, "student_epochs": 20}
+    plain = accuracy(GCN(epochs=60), graph, split)
+    assert accuracy(DCGST(**short), graph, split) > plain + 0.05
+    assert accuracy(DCGST(**short, prior="none"), graph, split) > plain + 0.02
+
+
+def test_the_prior_is_heard(graph, split):
+    """A teacher that has learned nothing leaves the answer to EM."""
+    deaf = {"epochs": 1, "stage_epochs": 1, "student_epochs": 1, "max_stages": 1, "lr": 1e-8}
+    ours = DCGST(**deaf, hidden=8).fit(graph, split)
+    assert (ours.labels_ == EM().fit(graph, split).labels_).mean() > 0.9
+
+
+def test_the_shift_falls_and_faster_than_by_confidence(digits):
+    """Chosen by shift, as many pseudo-labels are closer to the pool than the most confident."""
+    graph, split = digits
+    settings = {"epochs": 60, "max_stages": 3, "prior": "none", "ner_weight": 0.0}
+    last = {
+        criterion: np.mean(
+            [r.cmd_after for r in DCGST(criterion=criterion, **settings).fit_runs(graph, split)]
+        )
+        for criterion in ("shift", "confidence")
+    }
+    assert last["shift"] < 0.8 * last["confidence"]

@@ -9,7 +9,7 @@ import torch
 
 from dcgst.shift import cmd
 from dcgst.shift.cmd import WeightedCMD, farthest
-from dcgst.shift.selection import Objective, candidates, choose, optimise, project, ranks
+from dcgst.shift.selection import Objective, choose, optimise, project, ranks
 
 
 def draw(seed: int, *shape: int) -> torch.Tensor:
@@ -44,21 +44,6 @@ class TestRanks:
         for run in range(3):
             alone = ranks(value[run, None], members[run, None], groups[run, None])
             assert torch.equal(alone[0], together[run])
-
-
-def test_candidates_are_the_most_confident_of_each_class():
-    confidence = torch.tensor([[0.9, 0.8, 0.7, 0.6, 0.95]])
-    labels = torch.tensor([[0, 0, 0, 1, 0]])
-    pool = mask(5, 0, 1, 2, 3)  # node 4 is not to be had
-    found = candidates(confidence, labels, pool, torch.tensor([2]))
-    assert found.tolist() == [[True, True, False, True, False]]
-
-
-def test_candidates_of_runs_may_differ_in_number():
-    confidence = draw(0, 2, 10).sigmoid()
-    labels, pool = torch.zeros(2, 10, dtype=torch.long), torch.ones(2, 10, dtype=torch.bool)
-    found = candidates(confidence, labels, pool, torch.tensor([2, 30]))
-    assert found.sum(1).tolist() == [2, 10]
 
 
 class TestWeightedCMD:

@@ -41,18 +41,6 @@ def ranks(order_by: Tensor, members: Tensor, groups: Tensor | None = None) -> Te
     return torch.full_like(order, n).scatter(1, order, place - first).masked_fill(~members, n)
 
 
-def candidates(confidence: Tensor, labels: Tensor, pool: Tensor, per_class: Tensor) -> Tensor:
-    r"""The K most confident nodes of each predicted class: :math:`\mathcal C` of the paper.
-
-    Args:
-        confidence: ``(R, n)`` probability of the predicted class.
-        labels: ``(R, n)`` the predicted class.
-        pool: ``(R, n)`` bool, who may be chosen.
-        per_class: ``(R,)`` K.
-    """
-    return ranks(confidence, pool, labels) < per_class[:, None]
-
-
 @dataclass(frozen=True)
 class Objective:
     r"""What makes a subset good: :math:`D(Z_U, Z_{C' \cup V_L}) - \gamma\,NER(N(C'))`.
