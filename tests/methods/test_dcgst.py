@@ -16,6 +16,7 @@ from dcgst.graph import Graph
 from dcgst.methods import DCGST, EM, GCN, METHODS
 from dcgst.methods.outcome import Problem
 from dcgst.splits import Split, sample
+from dcgst.testing import check_runs_alone_or_together
 
 QUICK = {
     "hidden": 8,
@@ -153,9 +154,20 @@ class TestOddLabels:
         names = (*graph.class_names, "empty")
         wider = dataclasses.replace(graph, class_names=names)
         for quota in ("none", "uniform", "predicted", "balanced"):
-            method = quick(quota=quota, epochs=40).fit(wider, split)
-            assert method.proba_.shape[1] == 4
-            assert np.isfinite(method.proba_).all()
+            for prior in ("none", "em"):
+                method = quick(quota=quota, prior=prior, epochs=40).fit(wider, split)
+                assert method.proba_.shape[1] == 4
+                assert np.isfinite(method.proba_).all()
+                assert not (method.labels_ == 3).any()
+
+    @pytest.mark.parametrize("quota", ["none", "uniform", "predicted", "balanced"])
+    def test_more_candidates_wanted_than_there_are_nodes(self, graph, split, quota):
+        """K beyond n takes in no validation nodes and leaves given labels alone."""
+        settings = {"growth": 9.0, "max_stages": 6, "stage_patience": 9, "quota": quota}
+        method = quick(**settings).fit(graph, split)
+        assert split.pool[0][method.audit_["node"]].all()
+        assert (method.labeled_stage_[split.val[0]] == -1).all()
+        assert (method.labeled_stage_[split.train[0]] == 0).all()
 
     def test_isolated_nodes(self, graph, split):
         coo = graph.adjacency.tocoo()
@@ -227,6 +239,25 @@ def test_permuting_nodes_permutes_the_answer(graph, split, rng):
     there = quick(**settings).fit(graph.reorder(order), split.reorder(order))
     np.testing.assert_allclose(here.proba_[order], there.proba_, atol=2e-3)
     np.testing.assert_array_equal(here.labeled_stage_[order], there.labeled_stage_)
+
+
+@pytest.mark.parametrize("backbone", ["gcn", "gat", "sage", "appnp"])
+def test_with_edge_predictor_runs_alone_or_together(backbone):
+    """Each run's own pairs leave the other runs alone."""
+    check_runs_alone_or_together(lambda **more: quick(backbone=backbone, **more))
+
+
+def test_the_student_begins_as_the_teacher_with_the_lowest_validation_loss(graph, split):
+    """Without a student, the answer is that of the best stage, not of the last."""
+    settings = {"student": "none", "lr": 0.3, "max_stages": 6, "stage_patience": 9}
+    best = quick(best_teacher="validation", **settings).fit(graph, split)
+    last = quick(best_teacher="last", **settings).fit(graph, split)
+    val, truth = split.val[0], graph.labels[split.val[0]]
+
+    def loss(method):
+        return -np.log(method.proba_[val, truth]).mean()
+
+    assert loss(best) < loss(last)
 
 
 def test_every_paper_preset_has_the_published_weights():

@@ -123,6 +123,16 @@ def test_constant_columns_and_rare_words():
     assert rare == pytest.approx(1 + np.log(4 / 2))
 
 
+def test_a_class_without_labels_gets_no_nodes():
+    """It would gather whatever is far from all others."""
+    graph = load("digits")
+    wider = replace(graph, class_names=(*graph.class_names, "empty"))
+    split = sample(graph, "ppr-s", per_class=4, runs=1)
+    plain, fitted = EM().fit(graph, split), EM().fit(wider, split)
+    assert not (fitted.labels_ == 10).any()
+    assert (fitted.labels_ == plain.labels_).mean() > 0.98
+
+
 def test_it_has_no_model_for_other_graphs(shifted):
     fitted = EM().fit(shifted)
     with pytest.raises(InputError, match="em learns no model"):

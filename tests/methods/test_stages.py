@@ -54,7 +54,7 @@ def test_each_run_stops_for_itself_and_then_rests():
     enter(stages, one, [0.1, 1.2])
     assert stages.reasons == ["CMD did not fall for 2 stages"] * 2
     assert [len(records) for records in stages.history] == [3, 5]
-    assert len(stages.predictions(0)) == 3
+    assert len(stages.predictions[0]) == 3
     assert set(stages.audit(0)["stage"]) == {1, 2, 3}
 
 

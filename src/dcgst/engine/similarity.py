@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dcgst.engine.sparse import Pattern, SparseMatrix, spmm
+from dcgst.engine.sparse import SparseMatrix, spmm
 
 _BLOCK = 1 << 24
 """How many similarities are held at once."""
@@ -40,16 +40,13 @@ class SimilarNodes:
             self.known[part] = True
         return self.nodes[nodes], self.cosines[nodes]
 
-    def along(self, pattern: Pattern) -> Tensor:
-        """``(E,)`` the cosine of the two ends of each entry."""
-        x = self.x
-        width = x.shape[1]
-        parts = []
-        every = torch.arange(pattern.num_entries, device=pattern.indices.device)
-        for part in torch.split(every, max(1, _BLOCK // max(1, width))):
-            left, right = _rows(x, pattern.rows[part]), _rows(x, pattern.indices[part])
-            parts.append((left * right).sum(-1))
-        return torch.cat(parts) if parts else torch.zeros(0, device=every.device)
+    def along(self, pairs: Tensor) -> Tensor:
+        """``(P,)`` the cosine of the two ends of each of ``(P, 2)`` pairs."""
+        parts = [
+            (_rows(self.x, part[:, 0]) * _rows(self.x, part[:, 1])).sum(-1)
+            for part in torch.split(pairs, max(1, _BLOCK // max(1, self.x.shape[1])))
+        ]
+        return torch.cat(parts)
 
 
 def unit_rows(x: Tensor | SparseMatrix) -> Tensor | SparseMatrix:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -10,35 +11,56 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Belief:
-    """What one or several models believe in R runs, and the evidence for it.
+    """What one or several models believe in R runs, and what speaks for it.
 
     Attributes:
         log_proba: ``(R, n, C)`` log-probabilities, up to a constant per node.
-        evidence: ``(R,)`` logarithm of the weight in a company of beliefs.
+        evidence: ``(R,)`` log-likelihood of the validation labels.
+        favour: ``(R,)`` logarithm of the weight among others before any evidence.
     """
 
     log_proba: Tensor
     evidence: Tensor
+    favour: Tensor
 
     @classmethod
-    def of(cls, logits: Tensor, val_labels: Tensor, confidence: float = 0.75) -> Belief:
-        """A model's belief: equally sure as every other's, and as credible as its validation.
+    def of(
+        cls, logits: Tensor, val_labels: Tensor, favour: Tensor | None = None, sure: float = 0.75
+    ) -> Belief:
+        """A model's belief, as sure as every other's.
 
-        The evidence is the log-likelihood of the validation labels ``(R, n)``, -1 elsewhere;
-        without any, all beliefs weigh the same.
+        Args:
+            logits: ``(R, n, C)``.
+            val_labels: ``(R, n)``, -1 elsewhere; without any there is no evidence.
+            favour: all are alike by default.
+            sure: mean probability of the likeliest class.
         """
-        log_proba = temper(logits, confidence)
-        counted = val_labels >= 0
+        log_proba = temper(logits, sure)
         truth = log_proba.gather(-1, val_labels.clamp_min(0)[..., None]).squeeze(-1)
-        return cls(log_proba, (truth * counted).sum(1))
+        evidence = (truth * (val_labels >= 0)).sum(1)
+        return cls(log_proba, evidence, torch.zeros_like(evidence) if favour is None else favour)
 
-    def __add__(self, other: Belief) -> Belief:
-        """Both, weighted by their evidence: a weighted mean of log-probabilities."""
-        evidence = torch.logaddexp(self.evidence, other.evidence)
-        own, others = (
-            (b.evidence - evidence).exp()[:, None, None] * b.log_proba for b in (self, other)
-        )
-        return Belief(own + others, evidence)
+
+def together(beliefs: Iterable[Belief]) -> Belief:
+    """Several beliefs as one: a mean of log-probabilities, weighted by favour and evidence.
+
+    The whole has one voice: its evidence is the mean of its members', weighted by favour. One
+    belief after the other is taken in, so that no more than two are held.
+    """
+    members = iter(beliefs)
+    whole = next(members)
+    total, favour = whole.favour + whole.evidence, whole.favour
+    log_proba = whole.log_proba
+    for belief in members:
+        own = belief.favour + belief.evidence
+        before, total = total, torch.logaddexp(total, own)
+        log_proba = _scaled(log_proba, before - total) + _scaled(belief.log_proba, own - total)
+        favour = torch.logaddexp(favour, belief.favour)
+    return Belief(log_proba, total - favour, torch.zeros_like(total))
+
+
+def _scaled(log_proba: Tensor, log_weight: Tensor) -> Tensor:
+    return log_weight.exp()[:, None, None] * log_proba
 
 
 def temper(logits: Tensor, confidence: float, iterations: int = 20) -> Tensor:

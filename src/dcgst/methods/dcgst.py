@@ -11,9 +11,9 @@ from torch import Tensor
 
 from dcgst.engine.sparse import SparseMatrix
 from dcgst.engine.training import BestState, cross_entropy
-from dcgst.methods.belief import Belief
+from dcgst.methods.belief import Belief, together
 from dcgst.methods.em import EM, one_hot, views_of
-from dcgst.methods.neural import Network, NeuralMethod
+from dcgst.methods.neural import Network, NeuralMethod, shift
 from dcgst.methods.outcome import Outcome, Problem
 from dcgst.methods.pairs import PairSettings
 from dcgst.methods.params import param
@@ -21,12 +21,12 @@ from dcgst.methods.stages import Stage, Stages
 from dcgst.methods.teacher import LossSettings, Teacher
 from dcgst.nn.base import Output
 from dcgst.nn.gcn import symmetric_normalised
-from dcgst.shift.cmd import cmd
 from dcgst.shift.ner import neighbourhood_entropy_reduction
 from dcgst.shift.selection import Objective, choose, optimise, ranks
 
-STUDENT = 1
-"""The purpose for which a student draws its random numbers; the teacher's is 0."""
+STUDENT, RESTART = 1, 100
+"""Purposes for which networks draw random numbers, beside the first teacher's 0 and those of
+:mod:`dcgst.methods.teacher`; a stage that begins afresh adds its number."""
 
 
 def paper(alpha: float, beta: float, gamma: float, **settings: Any) -> dict[str, Any]:
@@ -160,7 +160,7 @@ class DCGST(NeuralMethod):
         output = teacher.outputs()
         prior = self.prior_belief(output, problem)
         stages = Stages(problem.labels, self.stage_patience, self.max_stages)
-        stages.begin(self.shift(output, problem.labels, problem))
+        stages.begin(self.shift(teacher.z(output), problem.labels, problem))
         best = BestState(list(teacher.network.model.parameters()))
         per_class = (problem.labels >= 0).sum(1) / problem.num_classes  # K
         while bool(stages.active.any()):
@@ -170,14 +170,15 @@ class DCGST(NeuralMethod):
             output = teacher.outputs(self.select_on == "variant")
             # Step 2: the pseudo-labels that close the shift
             logits = self.belief(output, prior, problem)
-            stage = self.select(logits, self.z(output), per_class, problem, stages)
-            labels = stages.propose(stage)
+            z = teacher.z(output)
+            stage = self.select(logits, z, per_class, problem, stages)
             per_class = per_class * (1 + self.growth + (self.growth_rule == "increment"))
             best.update(stages.number, self.teacher_loss(output, stages, problem))
+            labels = stages.propose(stage)
             stages.take(
                 stage,
-                self.shift(output, problem.labels, problem),
-                self.shift(output, labels, problem),
+                cmd_before=self.shift(z, problem.labels, problem),
+                cmd=self.shift(z, labels, problem),
                 exhausted=~((labels < 0) & problem.pool).any(1),
             )
         # Step 3: a student on the graph as it is
@@ -209,7 +210,7 @@ class DCGST(NeuralMethod):
     def train_teacher(self, teacher: Teacher, stages: Stages) -> None:
         """One stage of joint training on the labels of the stage before."""
         if not self.warm:
-            copy_state(self.network(teacher.problem, 1 + stages.number), teacher.network)
+            copy_state(self.network(teacher.problem, RESTART + stages.number), teacher.network)
         schedule = replace(self.schedule, epochs=self.stage_epochs, patience=None)
         teacher.train(stages.labels, schedule, stages.number)
 
@@ -221,13 +222,13 @@ class DCGST(NeuralMethod):
         views = problem.once("views", lambda: views_of(problem))
         given = em.given_weight * one_hot(problem)
         taught = output.logits.softmax(-1) * problem.pool[..., None] + given
-        return em.believe(views, given, problem) + em.believe(views, taught, problem)
+        return together([em.believe(views, start, problem) for start in (given, taught)])
 
     def belief(self, output: Output, prior: Belief | None, problem: Problem) -> Tensor:
         """``(R, n, C)`` logits: the network's, or those of network and prior by their evidence."""
         if prior is None:
             return output.logits
-        return (prior + Belief.of(output.logits, problem.val_labels)).log_proba
+        return together([prior, Belief.of(output.logits, problem.val_labels)]).log_proba
 
     def select(
         self, logits: Tensor, z: Tensor, per_class: Tensor, problem: Problem, stages: Stages
@@ -236,42 +237,53 @@ class DCGST(NeuralMethod):
         confidence, predicted = logits.softmax(-1).max(-1)
         sizes = self.candidates_per_class(logits, per_class, problem)  # (R, C)
         rank = ranks(confidence, problem.pool, predicted)
-        candidates = rank < sizes.gather(1, predicted)
+        candidates = problem.pool & (rank < sizes.gather(1, predicted))
         ner = neighbourhood_entropy_reduction(logits, self.ner_weights(problem))
-        budget = (candidates.sum(1) / 2).ceil()  # δ
+        if self.quota == "none":
+            quotas, budget = None, (candidates.sum(1) / 2).ceil()  # δ
+        else:
+            found = torch.zeros_like(sizes).scatter_add(1, predicted, candidates.to(sizes.dtype))
+            quotas = torch.minimum((sizes / 2).ceil(), found)
+            budget = quotas.sum(1)
         if self.criterion == "confidence":
             q = confidence * candidates
         else:
-            scale = 1 / budget.clamp_min(1)[:, None] if self.ner_sum == "mean" else 1.0
-            objective = Objective(
-                z,
-                problem.labels >= 0,
-                problem.pool,
-                gain=self.ner_weight * scale * ner,
-                support=self.cmd_support,
-            )
-            q = optimise(
-                objective, candidates, budget, constraint=self.constraint, steps=self.q_steps
-            )
-        if self.quota == "none":
+            q = self.optimise_choice(z, ner, candidates, budget, problem)
+        if quotas is None:
             chosen = choose(q, confidence, candidates, budget)
         else:
-            chosen = choose(q, confidence, candidates, (sizes / 2).ceil(), predicted)
+            chosen = choose(q, confidence, candidates, quotas, predicted)
         if self.accumulate:
             kept = (stages.labels >= 0) & problem.pool
             predicted = torch.where(kept, stages.labels, predicted)
             chosen = chosen | kept
         return Stage(predicted, confidence, candidates, rank, q, ner, chosen)
 
+    def optimise_choice(
+        self, z: Tensor, ner: Tensor, candidates: Tensor, budget: Tensor, problem: Problem
+    ) -> Tensor:
+        """``(R, n)`` q, the relaxed choice of δ candidates."""
+        scale = 1 / budget.clamp_min(1)[:, None] if self.ner_sum == "mean" else 1.0
+        objective = Objective(
+            z,
+            problem.labels >= 0,
+            problem.pool,
+            gain=self.ner_weight * scale * ner,
+            support=self.cmd_support,
+        )
+        return optimise(
+            objective, candidates, budget, constraint=self.constraint, steps=self.q_steps
+        )
+
     def candidates_per_class(self, logits: Tensor, per_class: Tensor, problem: Problem) -> Tensor:
         """``(R, C)`` K of each class: the same, or shared out by how often each is predicted."""
         count = problem.num_classes
         if self.quota in ("none", "uniform"):
-            return per_class.floor()[:, None].expand(-1, count)
+            return per_class.floor().clamp_min(1)[:, None].expand(-1, count)
         share = (logits.softmax(-1) * problem.pool[..., None]).sum(1)
         if self.quota == "balanced":
             share = share.sqrt()
-        share = share / share.sum(1, keepdim=True)
+        share = share / share.sum(1, keepdim=True).clamp_min(1e-12)
         return (per_class[:, None] * count * share).ceil()
 
     def teacher_loss(self, output: Output, stages: Stages, problem: Problem) -> Tensor:
@@ -291,16 +303,9 @@ class DCGST(NeuralMethod):
             network.train(labels, problem, schedule, STUDENT)
         return network
 
-    def shift(self, output: Output, labels: Tensor, problem: Problem) -> Tensor:
+    def shift(self, z: Tensor, labels: Tensor, problem: Problem) -> Tensor:
         """``(R,)`` CMD between labeled and pool nodes."""
-        z, labeled = self.z(output), (labels >= 0).to(output.hidden.dtype)
-        pool = problem.pool.to(z.dtype)
-        distance = cmd(z, z, labeled, pool, support=self.cmd_support)
-        return torch.where(problem.pool.any(1), distance, 0.0)
-
-    def z(self, output: Output) -> Tensor:
-        """Z, the representation in which shift is measured."""
-        return output.hidden if self.representation == "hidden" else output.logits
+        return shift(z, labels, problem.pool, self.cmd_support)
 
     def ner_weights(self, problem: Problem) -> SparseMatrix:
         """w, the edge weights of NER."""

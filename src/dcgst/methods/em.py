@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import reduce
-from operator import add
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -16,7 +14,7 @@ from dcgst.engine.similarity import unit_rows
 from dcgst.engine.smoothing import Filter, SmoothedFeatures
 from dcgst.engine.sparse import SparseMatrix
 from dcgst.methods.base import Method
-from dcgst.methods.belief import Belief
+from dcgst.methods.belief import Belief, together
 from dcgst.methods.neural import shift
 from dcgst.methods.outcome import Outcome, Problem
 from dcgst.methods.params import param
@@ -27,6 +25,8 @@ from dcgst.nn.gcn import symmetric_normalised
 FILTERS = (Filter(0.05, 40), Filter(0.1, 10), Filter(0.1, 4))
 SHAPES = ((16, 0.6), (64, 0.3), (128, 0.5))
 """Views of the smoothed features: how many dimensions, whitened how much."""
+
+UNLIKELY = -1e4
 
 Views = list[Tensor]
 """``(n, d)`` rows of unit length, smoothed alike."""
@@ -78,17 +78,17 @@ class EM(Method):
         )
 
     def believe(self, views: list[Views], start: Tensor, problem: Problem) -> Belief:
-        """The beliefs of all views, each from the same start ``(R, n, C)``, made one."""
-        beliefs = []
-        for alike in views:
-            fits = [self.fit_view(h, start, problem) for h in alike]
-            agree = torch.stack([agreement(fit, problem.adjacency) for fit in fits])
-            # Far smoothing makes any neighbours agree: only views smoothed alike can be compared.
-            bonus = self.agreement_weight * (agree - agree.amax(0))
-            for fit, extra in zip(fits, bonus, strict=True):
-                belief = Belief.of(fit, problem.val_labels)
-                beliefs.append(replace(belief, evidence=belief.evidence + extra))
-        return reduce(add, beliefs)
+        """The beliefs of all views, each from the same start ``(R, n, C)``, made one.
+
+        Far smoothing makes any neighbours agree, so agreement counts among views smoothed alike.
+        """
+        return together(together(self.opinion(h, start, problem) for h in alike) for alike in views)
+
+    def opinion(self, h: Tensor, start: Tensor, problem: Problem) -> Belief:
+        """What one view leads to believe, favoured by how many neighbours it agrees on."""
+        logits = self.fit_view(h, start, problem)
+        favour = self.agreement_weight * agreement(logits, problem.adjacency)
+        return Belief.of(logits, problem.val_labels, favour)
 
     def fit_view(self, h: Tensor, start: Tensor, problem: Problem) -> Tensor:
         """``(R, n, C)`` logits after EM on features ``(n, d)`` of unit length.
@@ -98,11 +98,13 @@ class EM(Method):
         """
         given = self.given_weight * one_hot(problem)
         pool = problem.pool.to(h.dtype)[..., None]
+        # A class that no label names would gather whatever is far from all others.
+        unnamed = UNLIKELY * (given.sum(1, keepdim=True) == 0)
         target = start
         prior = h.new_full((len(problem.seeds), problem.num_classes), 1 / problem.num_classes)
         for _ in range(self.steps):
             means = F.normalize(target.mT @ h, dim=-1)  # (R, C, d)
-            logits = h @ means.mT / self.temperature + prior.log()[:, None]
+            logits = h @ means.mT / self.temperature + prior.log()[:, None] + unnamed
             proba = pool * logits.softmax(-1)
             prior = (proba.sum(1) / pool.sum(1).clamp_min(1)).clamp_min(1e-6)
             target = given + proba
@@ -111,8 +113,9 @@ class EM(Method):
 
 def one_hot(problem: Problem) -> Tensor:
     """``(R, n, C)`` the given labels."""
-    coded = F.one_hot(problem.labels.clamp_min(0), problem.num_classes)
-    return (coded * (problem.labels >= 0)[..., None]).float()
+    given = (problem.labels >= 0)[..., None]
+    coded = torch.zeros(*problem.labels.shape, problem.num_classes, device=given.device)
+    return coded.scatter_(-1, problem.labels.clamp_min(0)[..., None], given.float())
 
 
 def agreement(logits: Tensor, adjacency: SparseMatrix) -> Tensor:

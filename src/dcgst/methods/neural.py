@@ -112,13 +112,13 @@ class Network:
         return validate
 
 
-def shift(hidden: Tensor, labels: Tensor, pool: Tensor) -> Tensor:
+def shift(hidden: Tensor, labels: Tensor, pool: Tensor, support: float | None = None) -> Tensor:
     """``(R,)`` CMD between labeled and pool nodes in a representation ``(R, n, d)``.
 
     Zero where the pool is empty: there is nothing to be far from.
     """
     labeled = (labels >= 0).to(hidden.dtype)
-    distance = cmd(hidden, hidden, labeled, pool.to(hidden.dtype))
+    distance = cmd(hidden, hidden, labeled, pool.to(hidden.dtype), support=support)
     return torch.where(pool.any(1), distance, 0.0)
 
 

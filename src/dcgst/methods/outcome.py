@@ -117,10 +117,9 @@ def results_of(outcome: Outcome, problem: Problem, truth: NDArray[np.int64]) -> 
             audit = outcome.stages.audit(run)
             audit["truth"] = truth[audit["node"]]
             known = problem.pool[run].numpy(force=True) & (truth >= 0)
-            for record, predicted in zip(history[1:], outcome.stages.predictions(run), strict=True):
+            for record, predicted in zip(history[1:], outcome.stages.predictions[run], strict=True):
                 if known.any():
-                    right = predicted.numpy(force=True)[known] == truth[known]
-                    record["accuracy"] = float(right.mean())
+                    record["accuracy"] = float((predicted[known] == truth[known]).mean())
         results.append(
             Result(
                 outcome.proba[run].numpy(force=True),

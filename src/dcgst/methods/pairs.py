@@ -32,6 +32,8 @@ class PairSettings:
 
 def list_pairs(z: Tensor, labels: Tensor, problem: Problem, settings: PairSettings) -> Tensor:
     """``(R, m * similar + e, 2)`` pairs around the nodes that shift in z, and by features."""
+    # 1. The paper lets every pair with one of the m nodes change. Here each has its most similar
+    #    nodes to be joined to; its own edges may go if they are among the least similar of all.
     similar = problem.once("similar", lambda: SimilarNodes(problem.x, settings.similar))
     by_features = problem.once("pairs", lambda: similar_or_not(problem, similar, settings.pairs))
     nodes = farthest(z, labels >= 0, problem.pool, min(settings.nodes, labels.shape[1]))
@@ -44,6 +46,8 @@ def similar_or_not(problem: Problem, similar: SimilarNodes, count: int) -> Tenso
     """``(1, count, 2)`` pairs: half similar but not joined, half joined but not similar."""
     pattern = problem.adjacency.pattern
     n = pattern.num_rows
+    if count == 0:
+        return torch.zeros(1, 0, 2, dtype=torch.long, device=pattern.indices.device)
     queries = torch.arange(0, n, max(1, -(-n // QUERIES)), device=pattern.indices.device)
     partners, cosines = similar.of(queries)
     pairs = torch.stack([queries[:, None].expand_as(partners), partners], dim=-1).flatten(0, 1)
@@ -51,11 +55,11 @@ def similar_or_not(problem: Problem, similar: SimilarNodes, count: int) -> Tenso
     pairs, cosines = _once_each(pairs[apart], cosines.flatten()[apart], n)
     closest = pairs[cosines.topk(min(count // 2, len(cosines))).indices]
 
-    upward = (pattern.rows < pattern.indices).nonzero().squeeze(-1)
-    along = similar.along(pattern)[upward]
-    weakest = upward[along.topk(min(count // 2, len(along)), largest=False).indices]
-    edges = torch.stack([pattern.rows[weakest], pattern.indices[weakest]], dim=-1)
-    return torch.cat([closest, edges]).unsqueeze(0)
+    upward = pattern.rows < pattern.indices
+    edges = torch.stack([pattern.rows[upward], pattern.indices[upward]], dim=-1)
+    along = similar.along(edges)
+    weakest = along.topk(min(count // 2, len(along)), largest=False).indices
+    return torch.cat([closest, edges[weakest]]).unsqueeze(0)
 
 
 def _once_each(pairs: Tensor, cosines: Tensor, n: int) -> tuple[Tensor, Tensor]:

@@ -84,7 +84,9 @@ class Stages:
     active: Tensor = field(init=False)  # (R,) bool
     history: list[list[dict[str, float]]] = field(init=False)
     reasons: list[str] = field(init=False)
-    taken: list[tuple[Stage, list[bool]]] = field(init=False)
+    audits: list[list[NDArray[np.void]]] = field(init=False)
+    predictions: list[list[NDArray[np.int16]]] = field(init=False)  # the teacher's classes
+    number: int = field(init=False, default=1)  # the stage to come
 
     def __post_init__(self) -> None:
         runs, device = len(self.given), self.given.device
@@ -93,14 +95,10 @@ class Stages:
         self.active = torch.ones(runs, dtype=torch.bool, device=device)
         self.history = [[] for _ in range(runs)]
         self.reasons = [""] * runs
-        self.taken = []
+        self.audits = [[] for _ in range(runs)]
+        self.predictions = [[] for _ in range(runs)]
         self._lowest = torch.full((runs,), float("inf"), device=device)
         self._waited = torch.zeros(runs, dtype=torch.long, device=device)
-
-    @property
-    def number(self) -> int:
-        """The stage to come, from 1."""
-        return len(self.taken) + 1
 
     def begin(self, cmd: Tensor) -> None:
         """Note the shift of the given labels, before any stage."""
@@ -110,7 +108,7 @@ class Stages:
 
     def propose(self, stage: Stage) -> Tensor:
         """``(R, n)`` the labels after a stage; runs that have stopped keep theirs."""
-        new = torch.where(stage.chosen, stage.predicted, self.given)
+        new = torch.where(stage.chosen & (self.given < 0), stage.predicted, self.given)
         return torch.where(self.active[:, None], new, self.labels)
 
     def take(self, stage: Stage, cmd_before: Tensor, cmd: Tensor, exhausted: Tensor) -> None:
@@ -126,12 +124,14 @@ class Stages:
         self.labels = self.propose(stage)
         stays = (self.labels >= 0) & (self.joined != NEVER)
         self.joined = torch.where(stays, self.joined, torch.where(self.labels >= 0, number, NEVER))
-        self.taken.append((stage, active))
         before, after = cmd_before.tolist(), cmd.tolist()
         labeled = (self.labels >= 0).sum(1).tolist()
         candidates = stage.candidates.sum(1).tolist()
         for run in range(len(active)):
             if active[run]:
+                self.audits[run].append(stage.audit(run, number))
+                predicted = stage.predicted[run].to(torch.int16)
+                self.predictions[run].append(predicted.numpy(force=True))
                 self.history[run].append(
                     {
                         "stage": number,
@@ -141,6 +141,7 @@ class Stages:
                         "cmd": after[run],
                     }
                 )
+        self.number += 1
         lower = cmd < self._lowest
         self._lowest = torch.where(lower, cmd, self._lowest)
         self._waited = torch.where(lower, 0, self._waited + 1)
@@ -156,13 +157,4 @@ class Stages:
 
     def audit(self, run: int) -> NDArray[np.void]:
         """Every candidate of every stage of one run."""
-        parts = [
-            stage.audit(run, number)
-            for number, (stage, active) in enumerate(self.taken, start=1)
-            if active[run]
-        ]
-        return np.concatenate(parts) if parts else np.zeros(0, dtype=AUDIT)
-
-    def predictions(self, run: int) -> list[Tensor]:
-        """``(n,)`` the teacher's classes in each stage of one run."""
-        return [stage.predicted[run] for stage, active in self.taken if active[run]]
+        return np.concatenate([np.zeros(0, dtype=AUDIT), *self.audits[run]])

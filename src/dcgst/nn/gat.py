@@ -67,7 +67,11 @@ class GAT(Backbone):
         pattern = operator.pattern
         scores = F.leaky_relu(source[..., pattern.indices] + target[..., pattern.rows], 0.2)
         edge_weights = operator.values if operator.values.dim() == 1 else operator.values[:, None]
-        alpha = dropout(_softmax(pattern, scores, edge_weights), self.dropout, streams)
+        alpha = _softmax(pattern, scores, edge_weights)
+        if operator.values.dim() == 1:
+            # Not where each replica has edges of its own: they vary by themselves, and how many
+            # numbers are drawn would depend on the other replicas' edges.
+            alpha = dropout(alpha, self.dropout, streams)
         mixed = spmm(
             SparseMatrix(pattern, alpha.flatten(0, 1)), by_head.reshape(replicas * heads, n, width)
         )
