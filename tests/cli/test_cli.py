@@ -24,12 +24,14 @@ def dcgst(*arguments: str, **environment: str) -> subprocess.CompletedProcess[st
 def test_demo_shows_what_bias_costs_and_what_wins_it_back():
     done = dcgst("demo", "--json")
     assert done.returncode == 0, done.stderr
-    fair, biased, ours = (json.loads(line) for line in done.stdout.splitlines())
+    fair, biased, _, alone, ours = (json.loads(line) for line in done.stdout.splitlines())
     assert fair["sampler"] == "uniform"
     assert fair["mean"] > biased["mean"] + 5
     assert fair["cmd_before"] < biased["cmd_before"]
     assert ours["method"] == "dcgst"
     assert ours["mean"] > biased["mean"] + 5
+    assert alone["settings"]["prior"] == "none"
+    assert alone["mean"] > biased["mean"] + 3
     assert ours["cmd_after"] < ours["cmd_before"]
 
 
@@ -90,7 +92,7 @@ def test_lists():
         (("bench", "--method", "gnc"), "unknown method 'gnc'"),
         (("bench", "--sampler", "fair"), "unknown sampler 'fair'"),
         (("bench", "--set", "hidden"), "--set takes KEY=VALUE"),
-        (("bench", "--set", "widht=3"), "unknown setting 'widht'"),
+        (("bench", "--set", "widht=3"), "unknown setting of gcn, dcgst 'widht'"),
         (("bench", "--set", "hidden=wide"), "hidden must be int, got 'wide'"),
         (("bench", "--config", "missing.toml"), "missing.toml cannot be read"),
         (("bench", "--preset", "best"), "unknown preset"),

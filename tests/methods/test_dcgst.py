@@ -31,6 +31,7 @@ QUICK = {
     "predictor_weight": 0.3,
     "prior": "none",
     "quota": "none",
+    "ner_sum": "sum",
 }
 READINGS = [
     {name: choice}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any
@@ -37,7 +38,11 @@ def bench(
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A setting, on top; may be repeated."),
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A setting, for all methods that have it; may be repeated.",
+        ),
     ] = None,
     device: Annotated[
         str | None, typer.Option(help="auto, cpu, cuda or cuda:N.  [default: auto]")
@@ -53,7 +58,8 @@ def bench(
     if sampler != "official" and rate is None and per_class is None:
         per_class = 5
     labels = Labels(sampler, rate, per_class, runs, first_run)
-    methods = {n: method(n, preset, **_settings(n, config, settings, device)) for n in names}
+    pairs = _pairs(settings or [], names)
+    methods = {n: method(n, preset, **_settings(n, config, pairs, device)) for n in names}
     records: list[Record] = []
     for data in dataset.split(","):
         graph = load(data.strip())
@@ -69,18 +75,31 @@ def bench(
         _show(records)
 
 
+def _pairs(settings: list[str], names: list[str]) -> dict[str, str]:
+    """``--set`` as keys and texts; each must be a setting of one of the methods."""
+    pairs = {}
+    for setting in settings:
+        key, equals, text = (part.strip() for part in setting.partition("="))
+        if not equals:
+            raise InputError(f"--set takes KEY=VALUE, got {setting!r}")
+        known = {field.name for name in names for field in dataclasses.fields(METHODS[name])}
+        if key not in known:
+            raise unknown(f"setting of {', '.join(names)}", key, sorted(known))
+        pairs[key] = text
+    return pairs
+
+
 def _settings(
-    name: str, config: Path | None, pairs: list[str] | None, device: str | None
+    name: str, config: Path | None, pairs: dict[str, str], device: str | None
 ) -> dict[str, Any]:
-    """The file's table of that method, then ``--set``, by the types of the method's settings."""
+    """The file's table of that method, then ``--set`` as far as the method has such settings."""
     settings = {} if config is None else _table(config, name)
     if device is not None:
         settings["device"] = device
-    for pair in pairs or []:
-        key, equals, text = pair.partition("=")
-        if not equals:
-            raise InputError(f"--set takes KEY=VALUE, got {pair!r}")
-        settings[key.strip()] = parse(METHODS[name], key.strip(), text.strip())
+    own = {field.name for field in dataclasses.fields(METHODS[name])}
+    for key, text in pairs.items():
+        if key in own:
+            settings[key] = parse(METHODS[name], key, text)
     return settings
 
 
@@ -97,6 +116,10 @@ def _table(path: Path, name: str) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise InputError(f"{path}: {key} must be a table of settings: [{key}]")
     return dict(content.get(name, {}))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _show(records: list[Record]) -> None:
@@ -118,6 +141,7 @@ def _show(records: list[Record]) -> None:
         )
     console.print(table)
     console.print(
-        f"\nMean and standard deviation over {records[0].runs} runs. "
-        "CMD: how far the labels are from the rest."
+        f"\nMean and standard deviation over {_count(records[0].runs, 'run')}. CMD: how far "
+        "labeled nodes are from the rest, before and after pseudo-labels, as each method sees "
+        "them; near zero once all are labeled."
     )

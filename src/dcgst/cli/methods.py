@@ -7,6 +7,7 @@ import inspect
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from dcgst.cli.output import JsonOption, console, print_json
@@ -43,8 +44,16 @@ def _list_settings(name: str, json: bool) -> None:
     table = Table("setting", "default", "what it is", box=None)
     for field in dataclasses.fields(METHODS[name]):
         symbol, doc = field.metadata["symbol"], field.metadata["doc"]
+        choices = field.metadata["choices"]
         if json:
             print_json({"setting": field.name, "default": field.default, **field.metadata})
-        table.add_row(field.name, str(field.default), f"{doc} ({symbol})" if symbol else doc)
-    if not json:
-        console.print(table)
+        about = f"{doc} ({symbol})" if symbol else doc
+        if choices:
+            about += f" [{' | '.join(choices)}]"
+        table.add_row(field.name, str(field.default), escape(about))
+    if json:
+        return
+    console.print(table)
+    for preset, settings in METHODS[name].presets.items():
+        if settings:
+            console.print(f"\n{preset}: " + ", ".join(f"{k}={v}" for k, v in settings.items()))

@@ -126,7 +126,10 @@ class Method(ABC):
         return self
 
     def predict_proba(self, graph: Graph | Data | None = None) -> NDArray[np.float32]:
-        """``(n, C)`` probabilities on the fitted graph, or by the fitted model on another one."""
+        """``(n, C)`` probabilities on the fitted graph, or by the fitted network on another one.
+
+        What a method knows beside its network, like the prior of DC-GST, stays behind.
+        """
         self._check_fitted()
         if graph is None or self._is_fitted_graph(graph := as_graph(graph)):
             return self.proba_
@@ -152,7 +155,13 @@ class Method(ABC):
         else:
             fitted = self._is_fitted_graph(graph)
             mask = self.split_.test(graph)[0] if fitted else np.ones(graph.num_nodes, dtype=bool)
-        return accuracy(self.predict(graph), graph.labels, mask & (graph.labels != UNKNOWN))
+        known = mask & (graph.labels != UNKNOWN)
+        if not known.any():
+            raise InputError(
+                "no node to score has a known class: pass a graph with more labels than were "
+                "fitted, or a mask"
+            )
+        return accuracy(self.predict(graph), graph.labels, known)
 
     # --- many runs ----------------------------------------------------------------------------
 

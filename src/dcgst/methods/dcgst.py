@@ -36,6 +36,7 @@ def paper(alpha: float, beta: float, gamma: float, **settings: Any) -> dict[str,
         "predictor_weight": beta,
         "ner_weight": gamma,
         "edge_predictor": True,
+        "ner_sum": "sum",
         "prior": "none",
         **settings,
     }
@@ -45,10 +46,11 @@ def paper(alpha: float, beta: float, gamma: float, **settings: Any) -> dict[str,
 class DCGST(NeuralMethod):
     r"""Self-training that chooses the pseudo-labels which close the shift.
 
-    A teacher is trained in stages on given and pseudo-labels, on variants of the graph that an
-    edge predictor draws so that labeled and unlabeled nodes look alike. After each stage the
-    pseudo-labels are chosen anew: of the K most confident nodes per class those that together
-    minimise
+    A teacher is trained in stages on given and pseudo-labels. In the paper it sees variants of the
+    graph that an edge predictor draws so that labeled and unlabeled nodes look alike, as with the
+    ``paper/`` presets; by default it sees the graph as it is, and seeded EM has an equal say in
+    what is believed. After each stage the pseudo-labels are chosen anew: of the K most confident
+    nodes per class those that together minimise
 
     .. math:: D(Z_U, Z_{C' \cup V_L}) - \gamma\,NER(N(C'))
 
@@ -66,17 +68,24 @@ class DCGST(NeuralMethod):
     }
 
     # --- the paper's symbols ------------------------------------------------------------------
-    cmd_weight: float = param(8.0, "weight of the CMD in the predictor's loss", low=0, symbol="α")
-    predictor_weight: float = param(0.3, "weight of the predictor's loss", low=0, symbol="β")
+    cmd_weight: float = param(
+        8.0, "edge predictor: weight of the CMD in its loss", low=0, symbol="α"
+    )
+    predictor_weight: float = param(0.3, "edge predictor: weight of its loss", low=0, symbol="β")
     ner_weight: float = param(0.1, "weight of NER in the selection", low=0, symbol="γ")
     growth: float = param(0.5, "by how much K grows from stage to stage", low=0, symbol="λ")
     edge_predictor: bool = param(False, "train on graph variants; else on the graph as it is")
-    nodes: int = param(200, "shifted nodes around which edges may change", low=0, symbol="m")
-    similar: int = param(20, "similar nodes that each of them may be joined to", low=0)
-    pairs: int = param(
-        1000, "pairs that may change: similar yet apart, joined yet not similar", low=0, symbol="e"
+    nodes: int = param(
+        200, "edge predictor: shifted nodes around which edges may change", low=0, symbol="m"
     )
-    temperature: float = param(1.2, "of the relaxed edge draws", low=1e-3, symbol="τ")
+    similar: int = param(20, "edge predictor: similar nodes that each may be joined to", low=0)
+    pairs: int = param(
+        1000,
+        "edge predictor: pairs that may change, similar yet apart or joined yet not similar",
+        low=0,
+        symbol="e",
+    )
+    temperature: float = param(1.2, "edge predictor: of the relaxed draws", low=1e-3, symbol="τ")
     prior: str = param(
         "em", "what joins the teacher's belief: nothing, or seeded EM", choices=("none", "em")
     )
@@ -89,8 +98,8 @@ class DCGST(NeuralMethod):
     # --- what the paper leaves open -----------------------------------------------------------
     quota: str = param(
         "balanced",
-        "pseudo-labels per class: none (the best of all), uniform, predicted (in the proportions "
-        "of the predictions), balanced (between the two)",
+        "pseudo-labels per class: no quota (the best of all), the same for each, in proportion to "
+        "the predictions, or balanced between the two",
         choices=("none", "uniform", "predicted", "balanced"),
     )
     criterion: str = param(
@@ -102,7 +111,7 @@ class DCGST(NeuralMethod):
         choices=("projection", "penalty"),
     )
     ner_sum: str = param(
-        "sum", "NER of a set is the sum or the mean over its nodes", choices=("sum", "mean")
+        "mean", "NER of a set is the sum or the mean over its nodes", choices=("sum", "mean")
     )
     ner_edges: str = param(
         "normalised",
@@ -158,7 +167,7 @@ class DCGST(NeuralMethod):
         teacher = self.teacher(problem)
         teacher.pretrain(self.schedule)
         output = teacher.outputs()
-        prior = self.prior_belief(output, problem)
+        prior = self.prior_beliefs(output, problem)
         stages = Stages(problem.labels, self.stage_patience, self.max_stages)
         stages.begin(self.shift(teacher.z(output), problem.labels, problem))
         best = BestState(list(teacher.network.model.parameters()))
@@ -214,21 +223,21 @@ class DCGST(NeuralMethod):
         schedule = replace(self.schedule, epochs=self.stage_epochs, patience=None)
         teacher.train(stages.labels, schedule, stages.number)
 
-    def prior_belief(self, output: Output, problem: Problem) -> Belief | None:
+    def prior_beliefs(self, output: Output, problem: Problem) -> list[Belief]:
         """What EM makes of all nodes, once from the given labels and once from the teacher."""
         if self.prior == "none":
-            return None
+            return []
         em = EM()
         views = problem.once("views", lambda: views_of(problem))
         given = em.given_weight * one_hot(problem)
         taught = output.logits.softmax(-1) * problem.pool[..., None] + given
-        return together([em.believe(views, start, problem) for start in (given, taught)])
+        return [em.believe(views, start, problem) for start in (given, taught)]
 
-    def belief(self, output: Output, prior: Belief | None, problem: Problem) -> Tensor:
+    def belief(self, output: Output, prior: list[Belief], problem: Problem) -> Tensor:
         """``(R, n, C)`` logits: the network's, or those of network and prior by their evidence."""
-        if prior is None:
+        if not prior:
             return output.logits
-        return together([prior, Belief.of(output.logits, problem.val_labels)]).log_proba
+        return together([*prior, Belief.of(output.logits, problem.val_labels)]).log_proba
 
     def select(
         self, logits: Tensor, z: Tensor, per_class: Tensor, problem: Problem, stages: Stages

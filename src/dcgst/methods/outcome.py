@@ -90,8 +90,8 @@ class Result:
 
     @property
     def cmd_before(self) -> float:
-        """Shift of the given labels against the pool, in the first stage's representation."""
-        return self.history[0]["cmd"]
+        """Shift of the given labels alone against the pool, in the last stage's representation."""
+        return self.history[-1].get("cmd_before", self.history[0]["cmd"])
 
     @property
     def cmd_after(self) -> float:
