@@ -53,10 +53,11 @@ def test_bench_in_json_has_every_field():
 def test_bench_as_a_table_with_settings_from_a_file(tmp_path):
     path = tmp_path / "settings.toml"
     path.write_text("[gcn]\nepochs = 5\nbackbone = 'sage'\n")
-    done = dcgst("bench", "--dataset", "synthetic", "--runs", "2", "--config", str(path))
+    done = dcgst("bench", "--method", "gcn", "--dataset", "synthetic", "--runs", "2",
+                 "--config", str(path))  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "gcn (sage)" in done.stdout
-    assert "ppr-s, 5 per class" in done.stdout
+    assert "ppr-s, 5/class" in done.stdout
     assert done.stderr == ""
 
 

@@ -129,7 +129,7 @@ def _show(records: list[Record]) -> None:
     for column in table.columns[3:]:
         column.justify = "right"
     for r in records:
-        count = f"{r.sampler}, {r.per_class} per class" if r.per_class else r.sampler
+        count = f"{r.sampler}, {r.per_class}/class" if r.per_class else r.sampler
         table.add_row(
             r.dataset if r.official else f"{r.dataset} (substitute features)",
             r.method if r.backbone in (None, r.method) else f"{r.method} ({r.backbone})",
