@@ -48,9 +48,10 @@ class DCGST(NeuralMethod):
 
     A teacher is trained in stages on given and pseudo-labels. In the paper it sees variants of the
     graph that an edge predictor draws so that labeled and unlabeled nodes look alike, as with the
-    ``paper/`` presets; by default it sees the graph as it is, and seeded EM has an equal say in
-    what is believed. After each stage the pseudo-labels are chosen anew: of the K most confident
-    nodes per class those that together minimise
+    ``paper/`` presets; by default it sees the graph as it is, and what is believed is made of
+    three opinions: its own, and those of seeded EM from the labels and from the teacher. After
+    each stage the pseudo-labels are chosen anew: of the K most confident nodes per class those that
+    together minimise
 
     .. math:: D(Z_U, Z_{C' \cup V_L}) - \gamma\,NER(N(C'))
 

@@ -27,6 +27,7 @@ SHAPES = ((16, 0.6), (64, 0.3), (128, 0.5))
 """Views of the smoothed features: how many dimensions, whitened how much."""
 
 UNLIKELY = -1e4
+"""Logit of a class that no label names; finite, so that beliefs can be averaged."""
 
 Views = list[Tensor]
 """``(n, d)`` rows of unit length, smoothed alike."""

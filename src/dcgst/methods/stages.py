@@ -37,7 +37,7 @@ class Stage:
     """What R runs found in one stage; all tensors ``(R, n)``.
 
     Attributes:
-        predicted: the teacher's class for every node.
+        predicted: the class that each node is believed to have.
         confidence: its probability.
         candidates: bool, who could be chosen.
         rank: place by confidence among those of the same class, from 0.
@@ -85,7 +85,7 @@ class Stages:
     history: list[list[dict[str, float]]] = field(init=False)
     reasons: list[str] = field(init=False)
     audits: list[list[NDArray[np.void]]] = field(init=False)
-    predictions: list[list[NDArray[np.int16]]] = field(init=False)  # the teacher's classes
+    predictions: list[list[NDArray[np.int16]]] = field(init=False)  # the classes believed
     number: int = field(init=False, default=1)  # the stage to come
 
     def __post_init__(self) -> None:
