@@ -10,13 +10,21 @@ import pytest
 from dcgst import testing
 from dcgst.methods import GCN, METHODS, method
 from dcgst.methods.outcome import majority_stage
-from dcgst.nn import BACKBONES
 from dcgst.testing import CHECKS, check_method, check_runs_alone_or_together
 
 
 def quick(name):
     fields = {field.name for field in dataclasses.fields(METHODS[name])}
-    few = {"epochs": 8, "hidden": 8, "stage_epochs": 3, "student_epochs": 3, "max_stages": 3}
+    few = {
+        "epochs": 8,
+        "hidden": 8,
+        "stage_epochs": 3,
+        "student_epochs": 3,
+        "max_stages": 3,
+        "passes": 4,
+        "environments": 3,
+        "clusters": 9,
+    }
     small = {k: v for k, v in few.items() if k in fields}
     return lambda **settings: method(name, **{**small, **settings})
 
@@ -27,11 +35,17 @@ def test_contract(name, check):
     check(quick(name))
 
 
-@pytest.mark.parametrize("backbone", BACKBONES)
-@pytest.mark.parametrize("name", METHODS)
+WITH_BACKBONES = [
+    (name, backbone)
+    for name, kind in METHODS.items()
+    for field in dataclasses.fields(kind)
+    if field.name == "backbone"
+    for backbone in field.metadata["choices"]
+]
+
+
+@pytest.mark.parametrize(("name", "backbone"), WITH_BACKBONES)
 def test_with_every_backbone(name, backbone):
-    if "backbone" not in {field.name for field in dataclasses.fields(METHODS[name])}:
-        pytest.skip("the method has no backbone")
     make = quick(name)
     check_runs_alone_or_together(lambda **settings: make(backbone=backbone, **settings))
 

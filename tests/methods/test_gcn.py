@@ -110,7 +110,7 @@ def test_cmd_in_the_history_is_that_of_the_hidden_layer(shifted):
         ({"hidden": 0}, "hidden must be at least 1, got 0"),
         ({"hidden": 1.5}, "hidden must be int, got 1.5"),
         ({"dropout": 1.5}, "dropout must be at most 0.99"),
-        ({"backbone": "gin"}, "backbone must be one of gcn, gat, sage, appnp, got 'gin'"),
+        ({"backbone": "gin"}, "backbone must be one of gcn, gat, sage, appnp, mlp, got 'gin'"),
         ({"patience": "long"}, "patience must be int or None"),
         ({"replicas": True}, "replicas must be int, got True"),
         ({"lr": float("nan")}, "lr must be finite"),

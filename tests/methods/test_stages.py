@@ -34,7 +34,7 @@ GIVEN_LABELS = torch.tensor([[1, -1, -1, -1], [0, -1, -1, -1]])
 
 
 def test_labels_are_chosen_anew_and_joining_is_remembered():
-    stages = Stages(GIVEN_LABELS, patience=5, most=9)
+    stages = Stages(GIVEN_LABELS, GIVEN_LABELS < 0, patience=5, most=9)
     enter(stages, stage_of([[0, 2, 2, 2]] * 2, [[0, 1, 1, 0]] * 2), [3.0, 3.0])
     enter(stages, stage_of([[0, 1, 1, 1]] * 2, [[0, 0, 1, 1]] * 2), [2.0, 2.0])
     assert stages.labels.tolist() == [[1, -1, 1, 1], [0, -1, 1, 1]]
@@ -42,7 +42,7 @@ def test_labels_are_chosen_anew_and_joining_is_remembered():
 
 
 def test_each_run_stops_for_itself_and_then_rests():
-    stages = Stages(GIVEN_LABELS, patience=2, most=9)
+    stages = Stages(GIVEN_LABELS, GIVEN_LABELS < 0, patience=2, most=9)
     everyone = stage_of([[0, 2, 2, 2]] * 2, [[0, 1, 1, 1]] * 2)
     one = stage_of([[0, 1, 1, 1]] * 2, [[0, 1, 0, 0]] * 2)
     enter(stages, everyone, [3.0, 3.0])
@@ -59,7 +59,7 @@ def test_each_run_stops_for_itself_and_then_rests():
 
 
 def test_stops_when_the_pool_is_exhausted_or_the_stages_are_used_up():
-    stages = Stages(GIVEN_LABELS, patience=5, most=2)
+    stages = Stages(GIVEN_LABELS, GIVEN_LABELS < 0, patience=5, most=2)
     everyone = stage_of([[0, 2, 2, 2]] * 2, [[0, 1, 1, 1]] * 2)
     enter(stages, everyone, [3.0, 3.0], [True, False])
     enter(stages, everyone, [2.0, 2.0])
@@ -67,7 +67,7 @@ def test_stops_when_the_pool_is_exhausted_or_the_stages_are_used_up():
 
 
 def test_audit_tells_of_every_candidate():
-    stages = Stages(GIVEN_LABELS, patience=5, most=9)
+    stages = Stages(GIVEN_LABELS, GIVEN_LABELS < 0, patience=5, most=9)
     enter(stages, stage_of([[0, 2, 1, 2]] * 2, [[0, 1, 0, 0]] * 2, [[0, 1, 1, 0]] * 2), [1.0, 1.0])
     table = stages.audit(1)
     assert table["node"].tolist() == [1, 2]

@@ -130,6 +130,11 @@ class SparseMatrix:
         )
         return cls(pattern, torch.tensor(matrix.data, dtype=dtype, device=device))
 
+    def to_scipy(self) -> sp.csr_array:
+        """The matrix outside of torch; its values must be shared by all replicas."""
+        parts = (self.values, self.pattern.indices, self.pattern.indptr)
+        return sp.csr_array(tuple(part.numpy(force=True) for part in parts), shape=self.shape)
+
     @property
     def shape(self) -> tuple[int, int]:
         return self.pattern.num_rows, self.pattern.num_cols

@@ -12,8 +12,9 @@ from torch import Tensor
 from dcgst.engine.sparse import SparseMatrix
 from dcgst.engine.training import BestState, cross_entropy
 from dcgst.methods.belief import Belief, together
-from dcgst.methods.em import EM, one_hot, views_of
-from dcgst.methods.neural import Network, NeuralMethod, shift
+from dcgst.methods.em import EM, views_of
+from dcgst.methods.labels import one_hot
+from dcgst.methods.neural import Network, NeuralMethod
 from dcgst.methods.outcome import Outcome, Problem
 from dcgst.methods.pairs import PairSettings
 from dcgst.methods.params import param
@@ -169,8 +170,15 @@ class DCGST(NeuralMethod):
         teacher.pretrain(self.schedule)
         output = teacher.outputs()
         prior = self.prior_beliefs(output, problem)
-        stages = Stages(problem.labels, self.stage_patience, self.max_stages)
-        stages.begin(self.shift(teacher.z(output), problem.labels, problem))
+        stages = Stages(
+            problem.labels,
+            problem.pool,
+            self.max_stages,
+            self.stage_patience,
+            accumulate=self.accumulate,
+            support=self.cmd_support,
+        )
+        stages.begin(teacher.z(output))
         best = BestState(list(teacher.network.model.parameters()))
         per_class = (problem.labels >= 0).sum(1) / problem.num_classes  # K
         while bool(stages.active.any()):
@@ -181,27 +189,15 @@ class DCGST(NeuralMethod):
             # Step 2: the pseudo-labels that close the shift
             logits = self.belief(output, prior, problem)
             z = teacher.z(output)
-            stage = self.select(logits, z, per_class, problem, stages)
+            stage = self.select(logits, z, per_class, problem)
             per_class = per_class * (1 + self.growth + (self.growth_rule == "increment"))
             best.update(stages.number, self.teacher_loss(output, stages, problem))
-            labels = stages.propose(stage)
-            stages.take(
-                stage,
-                cmd_before=self.shift(z, problem.labels, problem),
-                cmd=self.shift(z, labels, problem),
-                exhausted=~((labels < 0) & problem.pool).any(1),
-            )
+            stages.enter(stage, z)
         # Step 3: a student on the graph as it is
         best.restore()
         network = self.train_student(teacher.network, stages.labels, problem)
-        return Outcome(
-            proba=self.belief(network.outputs(), prior, problem).softmax(-1),
-            labeled_stage=stages.joined,
-            history=stages.history,
-            stop_reasons=stages.reasons,
-            model=network.model,
-            stages=stages,
-        )
+        proba = self.belief(network.outputs(), prior, problem).softmax(-1)
+        return Outcome(proba, stages, network.model)
 
     def teacher(self, problem: Problem) -> Teacher:
         """A fresh teacher, with an edge predictor unless it is to see the graph as it is."""
@@ -240,9 +236,7 @@ class DCGST(NeuralMethod):
             return output.logits
         return together([*prior, Belief.of(output.logits, problem.val_labels)]).log_proba
 
-    def select(
-        self, logits: Tensor, z: Tensor, per_class: Tensor, problem: Problem, stages: Stages
-    ) -> Stage:
+    def select(self, logits: Tensor, z: Tensor, per_class: Tensor, problem: Problem) -> Stage:
         """Candidates by confidence, then those that minimise shift less NER."""
         confidence, predicted = logits.softmax(-1).max(-1)
         sizes = self.candidates_per_class(logits, per_class, problem)  # (R, C)
@@ -263,11 +257,7 @@ class DCGST(NeuralMethod):
             chosen = choose(q, confidence, candidates, budget)
         else:
             chosen = choose(q, confidence, candidates, quotas, predicted)
-        if self.accumulate:
-            kept = (stages.labels >= 0) & problem.pool
-            predicted = torch.where(kept, stages.labels, predicted)
-            chosen = chosen | kept
-        return Stage(predicted, confidence, candidates, rank, q, ner, chosen)
+        return Stage(predicted, confidence, candidates, rank, chosen, q, ner)
 
     def optimise_choice(
         self, z: Tensor, ner: Tensor, candidates: Tensor, budget: Tensor, problem: Problem
@@ -312,10 +302,6 @@ class DCGST(NeuralMethod):
             schedule = replace(self.schedule, epochs=self.student_epochs)
             network.train(labels, problem, schedule, STUDENT)
         return network
-
-    def shift(self, z: Tensor, labels: Tensor, problem: Problem) -> Tensor:
-        """``(R,)`` CMD between labeled and pool nodes."""
-        return shift(z, labels, problem.pool, self.cmd_support)
 
     def ner_weights(self, problem: Problem) -> SparseMatrix:
         """w, the edge weights of NER."""

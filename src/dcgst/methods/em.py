@@ -15,10 +15,10 @@ from dcgst.engine.smoothing import Filter, SmoothedFeatures
 from dcgst.engine.sparse import SparseMatrix
 from dcgst.methods.base import Method
 from dcgst.methods.belief import Belief, together
-from dcgst.methods.neural import shift
+from dcgst.methods.labels import one_hot
 from dcgst.methods.outcome import Outcome, Problem
 from dcgst.methods.params import param
-from dcgst.methods.stages import GIVEN, NEVER
+from dcgst.methods.stages import Stages
 from dcgst.nn.base import Features
 from dcgst.nn.gcn import symmetric_normalised
 
@@ -63,20 +63,11 @@ class EM(Method):
 
     def solve(self, problem: Problem) -> Outcome:
         views = problem.once("views", lambda: views_of(problem))
-        given = problem.labels >= 0
         belief = self.believe(views, one_hot(problem), problem)
-        h = views[0][0].expand(len(problem.seeds), -1, -1)
-        return Outcome(
-            proba=belief.log_proba.softmax(-1),
-            labeled_stage=torch.where(given, GIVEN, NEVER),
-            history=[
-                [{"stage": 0, "labeled": int(count), "cmd": float(distance)}]
-                for count, distance in zip(
-                    given.sum(1), shift(h, problem.labels, problem.pool), strict=True
-                )
-            ],
-            stop_reasons=[f"all {self.steps} steps done"] * len(problem.seeds),
-        )
+        stages = Stages(problem.labels, problem.pool)
+        stages.begin(views[0][0].expand(len(problem.seeds), -1, -1))
+        stages.reasons = [f"all {self.steps} steps done"] * len(problem.seeds)
+        return Outcome(belief.log_proba.softmax(-1), stages)
 
     def believe(self, views: list[Views], start: Tensor, problem: Problem) -> Belief:
         """The beliefs of all views, each from the same start ``(R, n, C)``, made one.
@@ -110,13 +101,6 @@ class EM(Method):
             prior = (proba.sum(1) / pool.sum(1).clamp_min(1)).clamp_min(1e-6)
             target = given + proba
         return logits
-
-
-def one_hot(problem: Problem) -> Tensor:
-    """``(R, n, C)`` the given labels."""
-    given = (problem.labels >= 0)[..., None]
-    coded = torch.zeros(*problem.labels.shape, problem.num_classes, device=given.device)
-    return coded.scatter_(-1, problem.labels.clamp_min(0)[..., None], given.float())
 
 
 def agreement(logits: Tensor, adjacency: SparseMatrix) -> Tensor:

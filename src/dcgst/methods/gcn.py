@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
-
-from dcgst.methods.neural import NeuralMethod, shift
+from dcgst.methods.neural import NeuralMethod
 from dcgst.methods.outcome import Outcome, Problem
-from dcgst.methods.stages import GIVEN, NEVER
+from dcgst.methods.stages import Stages
 
 
 @dataclass(eq=False, kw_only=True)
@@ -35,24 +33,9 @@ class GCN(NeuralMethod):
         network = self.network(problem)
         training = network.train(problem.labels, problem, self.schedule)
         output = network.outputs()
-
-        given = problem.labels >= 0
-        shifts = shift(output.hidden, problem.labels, problem.pool)
-        history = [
-            [
-                {
-                    "stage": 0,
-                    "labeled": int(given[run].sum()),
-                    "cmd": float(shifts[run]),
-                    "epochs": int(training.best_epoch[run]) + 1,
-                }
-            ]
-            for run in range(len(problem.seeds))
-        ]
-        return Outcome(
-            proba=output.logits.softmax(-1),
-            labeled_stage=torch.where(given, GIVEN, NEVER),
-            history=history,
-            stop_reasons=[self.stop_reason(training, run) for run in range(len(problem.seeds))],
-            model=network.model,
-        )
+        stages = Stages(problem.labels, problem.pool)
+        stages.begin(output.hidden)
+        for run, best in enumerate(training.best_epoch.tolist()):
+            stages.history[run][0]["epochs"] = best + 1
+            stages.reasons[run] = self.stop_reason(training, run)
+        return Outcome(output.logits.softmax(-1), stages, network.model)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,14 +21,16 @@ from dcgst.methods.outcome import Problem
 from dcgst.methods.params import param
 from dcgst.nn import BACKBONES, backbone
 from dcgst.nn.base import Backbone, Features, Output, receptive_field
-from dcgst.shift.cmd import cmd
+
+Loss = Callable[[Output, Tensor, Tensor], Tensor]
+"""``(R,)`` from an output with logits for labeled rows, those rows, and their labels (R, rows)."""
 
 
 @dataclass(eq=False, kw_only=True)
 class NeuralMethod(Method):
     """Settings of the network and its training."""
 
-    backbone: str = param("gcn", "the network: gcn, gat, sage or appnp", choices=tuple(BACKBONES))
+    backbone: str = param("gcn", "the network", choices=tuple(BACKBONES))
     hidden: int = param(64, "width of the hidden layer", low=1)
     dropout: float = param(
         0.5, "share of inputs and hidden units dropped in training", low=0, high=0.99
@@ -43,6 +46,9 @@ class NeuralMethod(Method):
         "scaling of each node's features: none, row (sum 1) or l2 (length 1)",
         choices=("none", "row", "l2"),
     )
+
+    activation: ClassVar[str | None] = None
+    """Of the hidden layer; None for the network's usual one."""
 
     def features(self, graph: Graph) -> FeatureMatrix:
         return scale_rows(graph.features, self.feature_norm)
@@ -64,7 +70,7 @@ class NeuralMethod(Method):
         seeds = [derive(seed, purpose) for seed in problem.seeds]
         columns = problem.x.shape[1]
         model = backbone(self.backbone)(
-            seeds, columns, self.hidden, problem.num_classes, self.dropout
+            seeds, columns, self.hidden, problem.num_classes, self.dropout, self.activation
         ).to(problem.labels.device)
         return Network(model, problem.x, model.operator(problem.adjacency))
 
@@ -77,29 +83,62 @@ class Network:
     x: Features
     operator: SparseMatrix
 
-    def outputs(self) -> Output:
-        """Everything the network computes for every node, without dropout or gradients."""
+    @property
+    def device(self) -> torch.device:
+        return self.operator.values.device
+
+    def outputs(self, operator: SparseMatrix | None = None) -> Output:
+        """What the network computes for every node, here or with another operator.
+
+        Without dropout or gradients.
+        """
         with torch.no_grad():
-            output: Output = self.model(self.x, self.operator)
+            output: Output = self.model(self.x, operator or self.operator)
+        return output
+
+    def dropped_outputs(self, streams: Streams, rate: float) -> Output:
+        """The same with dropout at a rate that need not be the one of the training."""
+        usual, self.model.dropout = self.model.dropout, rate
+        try:
+            with torch.no_grad():
+                output: Output = self.model(self.x, self.operator, streams)
+        finally:
+            self.model.dropout = usual
         return output
 
     def train(
-        self, labels: Tensor, problem: Problem, schedule: Schedule, purpose: int = 0
+        self,
+        labels: Tensor,
+        problem: Problem,
+        schedule: Schedule,
+        purpose: int = 0,
+        loss: Loss | None = None,
     ) -> Training:
-        """Minimise the cross entropy of ``(R, n)`` labels; keep the state best on validation."""
+        """Minimise the cross entropy of ``(R, n)`` labels; keep the state best on validation.
+
+        Another purpose, other random numbers. Another ``loss`` takes the place of cross entropy.
+        """
         streams = Streams([derive(s, purpose, 1) for s in problem.seeds], labels.device)
         rows = (labels >= 0).any(0).nonzero().squeeze(-1)
         targets = labels[:, rows]
 
-        def loss() -> Tensor:
-            logits = self.model(self.x, self.operator, streams, rows).logits
-            return cross_entropy(logits, targets)
+        def evaluate() -> Tensor:
+            output: Output = self.model(self.x, self.operator, streams, rows)
+            if loss is None:
+                return cross_entropy(output.logits, targets)
+            return loss(output, rows, targets)
 
-        validate = self._validation(problem.val_labels) if problem.has_validation else None
-        return train(self.model, loss, schedule, validate=validate, callbacks=problem.callbacks)
+        validate = self.validation(problem)
+        return train(self.model, evaluate, schedule, validate=validate, callbacks=problem.callbacks)
 
-    def _validation(self, labels: Tensor) -> Callable[[], Tensor]:
-        """Loss on the validation nodes, computed on no more of the graph than they depend on."""
+    def validation(self, problem: Problem) -> Callable[[], Tensor] | None:
+        """Loss on the validation nodes, computed on no more of the graph than they depend on.
+
+        None if no run has any.
+        """
+        if not problem.has_validation:
+            return None
+        labels = problem.val_labels
         rows = (labels >= 0).any(0).nonzero().squeeze(-1)
         x, operator, inside = receptive_field(self.x, self.operator, rows, self.model.hops)
         targets = labels[:, rows]
@@ -110,16 +149,6 @@ class Network:
             return loss.masked_fill(nothing, float("nan"))
 
         return validate
-
-
-def shift(hidden: Tensor, labels: Tensor, pool: Tensor, support: float | None = None) -> Tensor:
-    """``(R,)`` CMD between labeled and pool nodes in a representation ``(R, n, d)``.
-
-    Zero where the pool is empty: there is nothing to be far from.
-    """
-    labeled = (labels >= 0).to(hidden.dtype)
-    distance = cmd(hidden, hidden, labeled, pool.to(hidden.dtype), support=support)
-    return torch.where(pool.any(1), distance, 0.0)
 
 
 def scale_rows(features: FeatureMatrix, norm: str) -> FeatureMatrix:

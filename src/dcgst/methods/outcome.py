@@ -54,14 +54,17 @@ class Problem:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a method found in R runs."""
+    """What a method found in R runs.
 
-    proba: Tensor  # (R, n, C)
-    labeled_stage: Tensor  # (R, n)
-    history: list[list[dict[str, float]]]  # per run, one record per stage
-    stop_reasons: list[str]
+    Attributes:
+        proba: ``(R, n, C)``.
+        stages: the book kept on the way; without pseudo-labels it says where the given ones stand.
+        model: the network, if there is one that can be used on other graphs.
+    """
+
+    proba: Tensor
+    stages: Stages
     model: Backbone | None = None
-    stages: Stages | None = None
 
 
 @dataclass(frozen=True)
@@ -111,22 +114,20 @@ def results_of(outcome: Outcome, problem: Problem, truth: NDArray[np.int64]) -> 
     labels = torch.where(given >= 0, given, outcome.proba.argmax(-1))
     results = []
     for run in range(len(problem.seeds)):
-        history = [{"replica": 0, **record} for record in outcome.history[run]]
-        audit = np.zeros(0, dtype=AUDIT)
-        if outcome.stages is not None:
-            audit = outcome.stages.audit(run)
-            audit["truth"] = truth[audit["node"]]
-            known = problem.pool[run].numpy(force=True) & (truth >= 0)
-            for record, predicted in zip(history[1:], outcome.stages.predictions[run], strict=True):
-                if known.any():
-                    record["accuracy"] = float((predicted[known] == truth[known]).mean())
+        history = [{"replica": 0, **record} for record in outcome.stages.history[run]]
+        audit = outcome.stages.audit(run)
+        audit["truth"] = truth[audit["node"]]
+        known = problem.pool[run].numpy(force=True) & (truth >= 0)
+        for record, predicted in zip(history[1:], outcome.stages.predictions[run], strict=True):
+            if known.any():
+                record["accuracy"] = float((predicted[known] == truth[known]).mean())
         results.append(
             Result(
                 outcome.proba[run].numpy(force=True),
                 labels[run].numpy(force=True),
-                outcome.labeled_stage[run].numpy(force=True),
+                outcome.stages.joined[run].numpy(force=True),
                 history,
-                outcome.stop_reasons[run],
+                outcome.stages.reasons[run],
                 audit,
             )
         )

@@ -9,6 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dcgst.shift.cmd import cmd
+
 GIVEN, NEVER = 0, -1
 """Stages of a node's label: there from the start, and not at all."""
 
@@ -23,12 +25,14 @@ AUDIT = np.dtype(
         ("rank", np.int64),
         ("q", np.float32),
         ("ner", np.float32),
+        ("weight", np.float32),
         ("chosen", np.bool_),
     ]
 )
 """One row per candidate for a pseudo-label and stage; ``pandas.DataFrame(audit)`` shows it.
 
-``truth`` is for evaluation, -1 where unknown: no method sees it.
+``truth`` is for evaluation, -1 where unknown: no method sees it. ``q`` and ``ner`` are nan for
+methods that do not know them.
 """
 
 
@@ -41,29 +45,43 @@ class Stage:
         confidence: its probability.
         candidates: bool, who could be chosen.
         rank: place by confidence among those of the same class, from 0.
-        q: the relaxed choice.
-        ner: neighbourhood entropy reduction.
         chosen: bool, who was.
+        q: what speaks for a candidate beside its confidence, from 0 to 1; None if nothing does.
+        ner: neighbourhood entropy reduction, if it is known.
+        weight: what a label counts in the next training; None if all count the same.
     """
 
     predicted: Tensor
     confidence: Tensor
     candidates: Tensor
     rank: Tensor
-    q: Tensor
-    ner: Tensor
     chosen: Tensor
+    q: Tensor | None = None
+    ner: Tensor | None = None
+    weight: Tensor | None = None
 
     def audit(self, run: int, number: int) -> NDArray[np.void]:
         """The candidates of one run as rows of a table, in the order of the nodes."""
         nodes = self.candidates[run].nonzero().squeeze(-1)
         table = np.zeros(len(nodes), dtype=AUDIT)
-        table["truth"] = -1
+        table["truth"], table["q"], table["ner"], table["weight"] = -1, np.nan, np.nan, 1
         table["stage"], table["node"] = number, nodes.numpy(force=True)
         table["label"] = self.predicted[run, nodes].numpy(force=True)
-        for column in ("confidence", "rank", "q", "ner", "chosen"):
-            table[column] = getattr(self, column)[run, nodes].numpy(force=True)
+        for column in ("confidence", "rank", "chosen", "q", "ner", "weight"):
+            values = getattr(self, column)
+            if values is not None:
+                table[column] = values[run, nodes].numpy(force=True)
         return table
+
+
+def shift(z: Tensor, labels: Tensor, pool: Tensor, support: float | None = None) -> Tensor:
+    """``(R,)`` CMD between labeled and pool nodes in a representation ``(R, n, d)``.
+
+    Zero where the pool is empty: there is nothing to be far from.
+    """
+    labeled = (labels >= 0).to(z.dtype)
+    distance = cmd(z, z, labeled, pool.to(z.dtype), support=support)
+    return torch.where(pool.any(1), distance, 0.0)
 
 
 @dataclass
@@ -72,13 +90,20 @@ class Stages:
 
     Attributes:
         given: ``(R, n)`` labels from the start, -1 elsewhere.
-        patience: stages without a lower CMD after which a run stops.
-        most: stages after which it stops anyway.
+        pool: ``(R, n)`` bool, the nodes without one.
+        most: stages after which a run stops; none if there are no pseudo-labels.
+        patience: stages without a lower CMD after which it stops before that, as it then does
+            when the pool is exhausted. None: neither stops it.
+        accumulate: whether pseudo-labels stay once they are chosen.
+        support: of the CMD; None for the range of the representation.
     """
 
     given: Tensor
-    patience: int
-    most: int
+    pool: Tensor
+    most: int = 0
+    patience: int | None = None
+    accumulate: bool = False
+    support: float | None = None
     labels: Tensor = field(init=False)  # (R, n) what to train on now
     joined: Tensor = field(init=False)  # (R, n) the stage since when
     active: Tensor = field(init=False)  # (R,) bool
@@ -100,19 +125,26 @@ class Stages:
         self._lowest = torch.full((runs,), float("inf"), device=device)
         self._waited = torch.zeros(runs, dtype=torch.long, device=device)
 
-    def begin(self, cmd: Tensor) -> None:
-        """Note the shift of the given labels, before any stage."""
-        for run, value in enumerate(cmd.tolist()):
+    def begin(self, z: Tensor) -> None:
+        """Note the shift of the given labels in a representation ``(R, n, d)``."""
+        for run, value in enumerate(self._shift(z, self.given).tolist()):
             count = int((self.given[run] >= 0).sum())
             self.history[run].append({"stage": 0, "labeled": count, "cmd": value})
 
     def propose(self, stage: Stage) -> Tensor:
         """``(R, n)`` the labels after a stage; runs that have stopped keep theirs."""
-        new = torch.where(stage.chosen & (self.given < 0), stage.predicted, self.given)
+        kept = self.labels if self.accumulate else self.given
+        new = torch.where(stage.chosen & (kept < 0), stage.predicted, kept)
         return torch.where(self.active[:, None], new, self.labels)
 
+    def enter(self, stage: Stage, z: Tensor) -> None:
+        """Enter a stage: its labels, the shift in the representation that led to them, the stop."""
+        labels = self.propose(stage)
+        exhausted = ~((labels < 0) & self.pool).any(1)
+        self.take(stage, self._shift(z, self.given), self._shift(z, labels), exhausted)
+
     def take(self, stage: Stage, cmd_before: Tensor, cmd: Tensor, exhausted: Tensor) -> None:
-        """Enter a stage: its labels, the shift without and with them, and whether to go on.
+        """Enter a stage whose shift is known.
 
         Args:
             stage: what was found.
@@ -145,10 +177,15 @@ class Stages:
         lower = cmd < self._lowest
         self._lowest = torch.where(lower, cmd, self._lowest)
         self._waited = torch.where(lower, 0, self._waited + 1)
-        self._stop(self._waited >= self.patience, f"CMD did not fall for {self.patience} stages")
-        self._stop(exhausted, "the pool is exhausted")
+        if self.patience is not None:
+            waited = f"CMD did not fall for {self.patience} stages"
+            self._stop(self._waited >= self.patience, waited)
+            self._stop(exhausted, "the pool is exhausted")
         if number >= self.most:
-            self._stop(torch.ones_like(exhausted), f"all {self.most} stages done")
+            self._stop(torch.ones_like(exhausted), _done(self.most, "stage"))
+
+    def _shift(self, z: Tensor, labels: Tensor) -> Tensor:
+        return shift(z, labels, self.pool, self.support)
 
     def _stop(self, which: Tensor, reason: str) -> None:
         for run in (which & self.active).nonzero().squeeze(-1).tolist():
@@ -158,3 +195,7 @@ class Stages:
     def audit(self, run: int) -> NDArray[np.void]:
         """Every candidate of every stage of one run."""
         return np.concatenate([np.zeros(0, dtype=AUDIT), *self.audits[run]])
+
+
+def _done(count: int, noun: str) -> str:
+    return f"one {noun} done" if count == 1 else f"all {count} {noun}s done"

@@ -7,9 +7,16 @@ from dcgst.nn.appnp import APPNP
 from dcgst.nn.base import Backbone, Output
 from dcgst.nn.gat import GAT
 from dcgst.nn.gcn import GCN
+from dcgst.nn.mlp import MLP
 from dcgst.nn.sage import GraphSAGE
 
-BACKBONES: dict[str, type[Backbone]] = {"gcn": GCN, "gat": GAT, "sage": GraphSAGE, "appnp": APPNP}
+BACKBONES: dict[str, type[Backbone]] = {
+    "gcn": GCN,
+    "gat": GAT,
+    "sage": GraphSAGE,
+    "appnp": APPNP,
+    "mlp": MLP,
+}
 
 
 def backbone(name: str) -> type[Backbone]:
@@ -19,4 +26,4 @@ def backbone(name: str) -> type[Backbone]:
     return BACKBONES[name]
 
 
-__all__ = ["APPNP", "BACKBONES", "GAT", "GCN", "Backbone", "GraphSAGE", "Output", "backbone"]
+__all__ = ["APPNP", "BACKBONES", "GAT", "GCN", "MLP", "Backbone", "GraphSAGE", "Output", "backbone"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from dcgst.engine.random import Streams, dropout
@@ -38,7 +37,7 @@ class APPNP(Backbone):
         rows: Tensor | None = None,
     ) -> Output:
         x = drop_features(x, self.dropout, streams)
-        hidden = torch.relu(project(x, self.weight1) + self.bias1)
+        hidden = self.activation(project(x, self.weight1) + self.bias1)
         start = project(dropout(hidden, self.dropout, streams), self.weight2) + self.bias2
         logits = start
         for _ in range(self.hops - 1):

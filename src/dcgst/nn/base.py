@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import ClassVar
@@ -30,6 +30,13 @@ class Output:
     """``(R, n, C)``, or ``(R, m, C)`` for m chosen rows"""
 
 
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": torch.relu,
+    "elu": nn.functional.elu,
+    "tanh": torch.tanh,
+}
+
+
 class Backbone(nn.Module, ABC):
     """A graph neural network of which R independent replicas are computed together.
 
@@ -43,10 +50,12 @@ class Backbone(nn.Module, ABC):
         hidden: width of the hidden layer.
         num_classes: width of the output.
         dropout: share of inputs and hidden units dropped while training.
+        activation: of the hidden layer, one of :data:`ACTIVATIONS`; its usual one by default.
     """
 
     hops: ClassVar[int]
     """How many edges away a node can be and still influence another."""
+    usual_activation: ClassVar[str] = "relu"
 
     def __init__(
         self,
@@ -55,6 +64,7 @@ class Backbone(nn.Module, ABC):
         hidden: int,
         num_classes: int,
         dropout: float = 0.5,
+        activation: str | None = None,
     ) -> None:
         super().__init__()
         self.replicas = len(seeds)
@@ -62,6 +72,7 @@ class Backbone(nn.Module, ABC):
         self.hidden = hidden
         self.num_classes = num_classes
         self.dropout = dropout
+        self.activation = ACTIVATIONS[activation or self.usual_activation]
         self.build(Streams([derive(seed, 0) for seed in seeds]))
 
     @abstractmethod

@@ -21,6 +21,7 @@ class GAT(Backbone):
     """
 
     hops = 2
+    usual_activation = "elu"
     heads: ClassVar[int] = 8
 
     def build(self, streams: Streams) -> None:
@@ -50,7 +51,7 @@ class GAT(Backbone):
     ) -> Output:
         x = drop_features(x, self.dropout, streams)
         first = self._attend(project(x, self.weight1), self.attention1, operator, streams)
-        hidden = F.elu(first + self.bias1)
+        hidden = self.activation(first + self.bias1)
         dropped = dropout(hidden, self.dropout, streams)
         second = self._attend(project(dropped, self.weight2), self.attention2, operator, streams)
         if rows is not None:

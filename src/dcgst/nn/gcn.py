@@ -47,7 +47,7 @@ class GCN(Backbone):
             first = project(spmm(operator, x), self.weight1)
         else:
             first = spmm(operator, project(x, self.weight1))
-        hidden = torch.relu(first + self.bias1)
+        hidden = self.activation(first + self.bias1)
         dropped = dropout(hidden, self.dropout, streams)
         last = operator if rows is None else operator.select_rows(rows)
         return Output(hidden, spmm(last, project(dropped, self.weight2)) + self.bias2)

@@ -41,7 +41,7 @@ class GraphSAGE(Backbone):
         rows: Tensor | None = None,
     ) -> Output:
         x = drop_features(x, self.dropout, streams)
-        hidden = torch.relu(_layer(x, operator, self.weight1) + self.bias1)
+        hidden = self.activation(_layer(x, operator, self.weight1) + self.bias1)
         dropped = dropout(hidden, self.dropout, streams)
         return Output(hidden, _layer(dropped, operator, self.weight2, rows) + self.bias2)
 

@@ -120,3 +120,11 @@ def ppr_push(
         touched = np.unique(np.concatenate([active, indices[entries]]))
         active = touched[residual[touched] > epsilon * degree[touched]]
     return settled
+
+
+def sparse_ppr_rows(
+    adjacency: sp.csr_array, nodes: NDArray[np.int64], teleport: float, epsilon: float = 1e-4
+) -> sp.csr_array:
+    """``(len(nodes), n)`` approximate PageRank rows by :func:`ppr_push`, where it arrives."""
+    rows = [sp.csr_array(ppr_push(adjacency, node, teleport, epsilon)[None]) for node in nodes]
+    return sp.csr_array(sp.vstack(rows))

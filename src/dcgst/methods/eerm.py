@@ -1,0 +1,162 @@
+"""Explore to extrapolate risk minimisation (Wu et al., ICLR 2022), on candidate edges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from dcgst.engine.random import Streams, derive
+from dcgst.engine.similarity import SimilarNodes
+from dcgst.engine.sparse import SparseMatrix
+from dcgst.engine.training import Training, cross_entropy, train
+from dcgst.methods.neural import Network, NeuralMethod
+from dcgst.methods.outcome import Outcome, Problem
+from dcgst.methods.params import param
+from dcgst.methods.stages import Stages
+from dcgst.nn.edge_predictor import Variants
+
+EDITORS = 80
+"""Purpose for which random numbers are drawn."""
+
+
+@dataclass(eq=False, kw_only=True)
+class EERM(NeuralMethod):
+    r"""Train a network that does equally well on graphs edited to make it differ.
+
+    K editors each flip one edge per node, drawn from a learned distribution over its candidates:
+    its edges, which may go, and similar nodes, to which edges may come. The network minimises
+
+    .. math:: \mathrm{Var}_k(risk_k) + \beta\,\mathrm{mean}_k(risk_k)
+
+    over the K graphs; the editors are rewarded with the variance (REINFORCE).
+    """
+
+    # 1. The authors' editors choose among all n nodes and hold K dense n x n matrices; ours choose
+    #    among candidates, so memory grows with the edges and it runs where theirs does not.
+    # 2. Theirs flip one direction of an edge; ours both, so that graphs stay undirected.
+
+    name: ClassVar[str] = "eerm"
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "default": {},
+        "paper/cora": {"environments": 10, "flips": 1, "risk_weight": 1.0, "lr": 0.005},
+    }
+
+    environments: int = param(10, "editors, each with a graph of its own", low=2, symbol="K")
+    flips: int = param(1, "edges that each node flips", low=1, symbol="s")
+    risk_weight: float = param(1.0, "weight of the mean risk", low=0, symbol="β")
+    editor_lr: float = param(0.001, "the editors' learning rate", low=1e-8)
+    similar: int = param(5, "similar nodes that each node may be joined to", low=1)
+
+    def solve(self, problem: Problem) -> Outcome:
+        network = self.network(problem)
+        training = self.train_against_editors(network, problem)
+        output = network.outputs()
+        stages = Stages(problem.labels, problem.pool)
+        stages.begin(output.hidden)
+        stages.reasons = [self.stop_reason(training, run) for run in range(len(problem.seeds))]
+        return Outcome(output.logits.softmax(-1), stages, network.model)
+
+    def train_against_editors(self, network: Network, problem: Problem) -> Training:
+        """Network and editors in turns; validation on the graph as it is."""
+        pairs = problem.once("flippable", lambda: flippable_pairs(problem, self.similar))
+        editors = Editors(problem.adjacency, pairs, self.environments, len(problem.seeds))
+        optimiser = torch.optim.Adam(editors.parameters(), lr=self.editor_lr)
+        streams = Streams([derive(seed, EDITORS) for seed in problem.seeds], network.device)
+        rows = (problem.labels >= 0).any(0).nonzero().squeeze(-1)
+        targets = problem.labels[:, rows]
+
+        def loss() -> Tensor:
+            risks, log_proba = [], []
+            for k in range(self.environments):
+                drawn = editors.draw(k, self.flips, streams)
+                operator = network.model.operator(drawn.graph)
+                logits = network.model(network.x, operator, streams, rows).logits
+                risks.append(cross_entropy(logits, targets))
+                log_proba.append(drawn.log_proba)
+            variance, mean = torch.var_mean(torch.stack(risks), dim=0)  # (R,)
+            optimiser.zero_grad(set_to_none=True)
+            reward = variance.detach()
+            (-(reward * torch.stack(log_proba).sum(0)).sum()).backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+            return variance + self.risk_weight * mean
+
+        return train(
+            network.model,
+            loss,
+            self.schedule,
+            validate=network.validation(problem),
+            callbacks=problem.callbacks,
+        )
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """An edited graph for each of R runs, and how likely it was to be drawn."""
+
+    graph: SparseMatrix  # values (R, E)
+    log_proba: Tensor  # (R,)
+
+
+class Editors(nn.Module):
+    """K distributions over the flips of every node's candidates, for R runs.
+
+    Args:
+        adjacency: the graph.
+        pairs: ``(P, 2)`` the pairs that may flip; each is a candidate of both its ends.
+        count: K.
+        runs: R.
+    """
+
+    def __init__(self, adjacency: SparseMatrix, pairs: Tensor, count: int, runs: int) -> None:
+        super().__init__()
+        self.variants = Variants.of(adjacency, pairs.expand(runs, -1, 2))
+        present = self.variants.base.values.gather(1, self.variants.places[:, : len(pairs)]) > 0
+        self.present = present.to(adjacency.values.dtype)  # (R, P)
+        self.nodes = adjacency.shape[0]
+        self.owner = pairs.T.flatten()  # (2P,) whose candidate
+        self.logits = nn.Parameter(self.present.new_zeros(count, runs, 2 * len(pairs)))
+
+    def draw(self, k: int, flips: int, streams: Streams) -> Drawn:
+        """Every node flips so many of its candidates, drawn by editor k."""
+        logits = self.logits[k]  # (R, 2P)
+        log_proba = logits - self._log_sum_exp(logits)[:, self.owner]
+        uniform = streams.uniform(logits.shape[1]).clamp_min(1e-20)
+        noisy = logits.detach() - (-uniform.log()).log()  # the largest of each node is its draw
+        chosen = torch.zeros_like(noisy, dtype=torch.bool)
+        for _ in range(flips):
+            left = noisy.masked_fill(chosen, float("-inf"))
+            highest = self._largest(left)[:, self.owner]
+            chosen = chosen | ((left == highest) & (highest > float("-inf")))
+        first, second = chosen.chunk(2, dim=1)
+        flipped = (first | second).to(logits.dtype)
+        edges = self.present + flipped - 2 * self.present * flipped
+        total = (log_proba * chosen).sum(1) / self.nodes
+        return Drawn(self.variants.with_edges(edges), total)
+
+    def _largest(self, values: Tensor) -> Tensor:
+        """``(R, n)`` the largest value among each node's candidates."""
+        lowest = values.new_full((len(values), self.nodes), float("-inf"))
+        return lowest.scatter_reduce(1, self.owner.expand_as(values), values, "amax")
+
+    def _log_sum_exp(self, values: Tensor) -> Tensor:
+        """``(R, n)`` over each node's candidates."""
+        highest = self._largest(values.detach())
+        scaled = (values - highest[:, self.owner]).exp()
+        sums = torch.zeros_like(highest).index_add(1, self.owner, scaled)
+        return highest + sums.clamp_min(1e-30).log()
+
+
+def flippable_pairs(problem: Problem, similar: int) -> Tensor:
+    """``(P, 2)`` the graph's edges and each node's similar nodes, each pair once."""
+    pattern = problem.adjacency.pattern
+    nodes = torch.arange(pattern.num_rows, device=pattern.indices.device)
+    partners, _ = SimilarNodes(problem.x, similar).of(nodes)
+    rows = torch.cat([pattern.rows, nodes.repeat_interleave(partners.shape[1])])
+    cols = torch.cat([pattern.indices, partners.flatten()])
+    low, high = torch.minimum(rows, cols), torch.maximum(rows, cols)
+    keys = torch.unique((low * len(nodes) + high)[low != high])
+    return torch.stack([keys // len(nodes), keys % len(nodes)], dim=1)
