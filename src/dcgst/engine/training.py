@@ -20,12 +20,15 @@ class Schedule:
         weight_decay: L2 penalty on all parameters.
         patience: epochs without a better validation value after which a replica stops; ``None``
             never stops early. Without validation it has no effect.
+        keep: which epoch to keep, by validation ``loss``, by ``accuracy``, or the ``last``; for
+            whoever makes the validation.
     """
 
     epochs: int = 200
     lr: float = 0.01
     weight_decay: float = 5e-4
     patience: int | None = None
+    keep: str = "loss"
 
 
 @dataclass(frozen=True)

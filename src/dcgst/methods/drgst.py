@@ -49,15 +49,14 @@ PUBLISHED: dict[str, dict[int, tuple[float, float, float, int]]] = {
 def published() -> dict[str, dict[str, Any]]:
     """Presets like ``paper/cora/20``.
 
-    The authors count the first training as a stage, and end with the pseudo-labels of the last one
-    unused.
+    The authors count the first training as a stage: with one there are no pseudo-labels.
     """
     return {
         f"paper/{data}/{labels}": {
             "threshold": threshold,
             "beta": beta,
             "drop_rate": rate,
-            "stages": max(1, stages - 1),
+            "stages": stages - 1,
             "epochs": 2000,
             "feature_norm": "row",
         }
@@ -83,7 +82,7 @@ class DRGST(NeuralMethod):
     name: ClassVar[str] = "drgst"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}, **published()}
 
-    stages: int = param(3, "rounds of pseudo-labels", low=1)
+    stages: int = param(3, "rounds of pseudo-labels", low=0)
     threshold: float = param(
         0.6, "confidence above which a node is pseudo-labeled", low=0, high=1, symbol="τ"
     )
@@ -100,7 +99,7 @@ class DRGST(NeuralMethod):
     correct: bool = param(True, "correct the loss by T")
     epochs: int = param(500, "the most epochs of a training", low=1)
     patience: int | None = param(
-        100, "epochs without a better validation loss after which to stop; None never", low=1
+        100, "epochs without a better validation value after which to stop; None never", low=1
     )
 
     @property

@@ -88,7 +88,7 @@ class EERM(NeuralMethod):
             network.model,
             loss,
             self.schedule,
-            validate=network.validation(problem),
+            validate=network.validation(problem, self.keep),
             callbacks=problem.callbacks,
         )
 

@@ -39,7 +39,12 @@ class NeuralMethod(Method):
     weight_decay: float = param(5e-4, "L2 penalty on all weights", low=0)
     epochs: int = param(200, "the most epochs of a training", low=1)
     patience: int | None = param(
-        None, "epochs without a better validation loss after which to stop; None never", low=1
+        None, "epochs without a better validation value after which to stop; None never", low=1
+    )
+    keep: str = param(
+        "loss",
+        "which epoch to keep: of lowest validation loss, of highest accuracy, or the last",
+        choices=("loss", "accuracy", "last"),
     )
     feature_norm: str = param(
         "l2",
@@ -58,12 +63,13 @@ class NeuralMethod(Method):
         if self.patience is not None and training.validation is not None:
             waited = self.epochs - 1 - int(training.best_epoch[run])
             if waited >= self.patience:
-                return f"validation loss did not fall for {self.patience} epochs"
+                better = "rise" if self.keep == "accuracy" else "fall"
+                return f"validation {self.keep} did not {better} for {self.patience} epochs"
         return f"all {self.epochs} epochs done"
 
     @property
     def schedule(self) -> Schedule:
-        return Schedule(self.epochs, self.lr, self.weight_decay, self.patience)
+        return Schedule(self.epochs, self.lr, self.weight_decay, self.patience, self.keep)
 
     def network(self, problem: Problem, purpose: int = 0) -> Network:
         """A freshly initialised network; another purpose, another initialisation."""
@@ -128,15 +134,15 @@ class Network:
                 return cross_entropy(output.logits, targets)
             return loss(output, rows, targets)
 
-        validate = self.validation(problem)
+        validate = self.validation(problem, schedule.keep)
         return train(self.model, evaluate, schedule, validate=validate, callbacks=problem.callbacks)
 
-    def validation(self, problem: Problem) -> Callable[[], Tensor] | None:
-        """Loss on the validation nodes, computed on no more of the graph than they depend on.
+    def validation(self, problem: Problem, keep: str) -> Callable[[], Tensor] | None:
+        """What the validation nodes say, the lower the better; None if they are not to be asked.
 
-        None if no run has any.
+        Computed on no more of the graph than they depend on.
         """
-        if not problem.has_validation:
+        if keep == "last" or not problem.has_validation:
             return None
         labels = problem.val_labels
         rows = (labels >= 0).any(0).nonzero().squeeze(-1)
@@ -145,8 +151,12 @@ class Network:
         nothing = (targets < 0).all(1)  # replicas without validation nodes keep their last state
 
         def validate() -> Tensor:
-            loss = cross_entropy(self.model(x, operator, rows=inside).logits, targets)
-            return loss.masked_fill(nothing, float("nan"))
+            logits = self.model(x, operator, rows=inside).logits
+            value = cross_entropy(logits, targets)
+            if keep == "accuracy":  # of equally accurate epochs the one with the lower loss
+                wrong = ((logits.argmax(-1) != targets) & (targets >= 0)).sum(1)
+                value = wrong + value / (1 + value)
+            return value.masked_fill(nothing, float("nan"))
 
         return validate
 

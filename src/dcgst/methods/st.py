@@ -34,13 +34,16 @@ class ST(NeuralMethod):
     per_class: int | None = param(
         None, "pseudo-labels of each class in all; by default t, from the graph", low=1, symbol="t"
     )
+    accumulate: bool = param(
+        True, "pseudo-labels stay once chosen; else each stage chooses all anew, and more of them"
+    )
 
     @property
     def trainings(self) -> int:
         return 1 + self.stages
 
     def solve(self, problem: Problem) -> Outcome:
-        stages = Stages(problem.labels, problem.pool, self.stages, accumulate=True)
+        stages = Stages(problem.labels, problem.pool, self.stages, accumulate=self.accumulate)
         network = self.learn(problem.labels, problem, 0)
         output = network.outputs()
         stages.begin(output.hidden)
@@ -59,11 +62,14 @@ class ST(NeuralMethod):
 
     def choose(self, output: Output, labels: Tensor, problem: Problem, number: int) -> Stage:
         """The most confident of the nodes that have no label yet."""
-        unlabeled = problem.pool & (labels < 0)
-        return most_confident(output.logits, unlabeled, self.per_stage(problem))
+        if self.accumulate:
+            free, count = problem.pool & (labels < 0), self.per_stage(problem)
+        else:
+            free, count = problem.pool, number * self.per_stage(problem)
+        return most_confident(output.logits, free, count)
 
     def per_stage(self, problem: Problem) -> Tensor:
-        """``(R, C)`` how many pseudo-labels each class is given in a stage."""
+        """``(R, C)`` how many pseudo-labels each stage adds to each class."""
         shares = class_shares(problem)
         if self.per_class is None:
             total = 3 * labels_to_reach_all(problem) * shares

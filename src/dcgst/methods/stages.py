@@ -119,7 +119,7 @@ class Stages:
         self.joined = torch.where(self.given >= 0, GIVEN, NEVER)
         self.active = torch.ones(runs, dtype=torch.bool, device=device)
         self.history = [[] for _ in range(runs)]
-        self.reasons = [""] * runs
+        self.reasons = ["no pseudo-labels"] * runs
         self.audits = [[] for _ in range(runs)]
         self.predictions = [[] for _ in range(runs)]
         self._lowest = torch.full((runs,), float("inf"), device=device)
