@@ -97,6 +97,21 @@ def check_given_labels_stay(make: Make) -> None:
     assert (method.labeled_stage_[val] == NEVER).all()
 
 
+def check_audit(make: Make) -> None:
+    """Pseudo-labels come from the pool alone, and the book tells of every one of them."""
+    graph = small_graph()
+    split = small_split(graph)
+    method = make().fit(graph, split)
+    assert split.pool[0][method.audit_["node"]].all(), "a candidate that is not in the pool"
+    joined = method.labeled_stage_ > GIVEN
+    assert split.pool[0][joined].all(), "a pseudo-label outside of the pool"
+    chosen = method.audit_[method.audit_["chosen"]]
+    assert set(np.flatnonzero(joined)) <= set(chosen["node"])
+    for record in method.history_:
+        if record["stage"] > 0:
+            assert {"cmd_before", "cmd", "accuracy", "candidates"} <= record.keys()
+
+
 def check_pool_labels_unused(make: Make) -> None:
     """Scrambling the labels of the nodes to predict changes nothing."""
     graph = small_graph()
@@ -183,6 +198,7 @@ CHECKS: tuple[Check, ...] = (
     check_constructor_only_stores,
     check_results,
     check_given_labels_stay,
+    check_audit,
     check_pool_labels_unused,
     check_seed_decides,
     check_runs_alone_or_together,

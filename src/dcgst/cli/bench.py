@@ -59,15 +59,17 @@ def bench(
         per_class = 5
     labels = Labels(sampler, rate, per_class, runs, first_run)
     pairs = _pairs(settings or [], names)
-    methods = {n: method(n, preset, **_settings(n, config, pairs, device)) for n in names}
+    own = {name: _settings(name, config, pairs, device) for name in names}
     records: list[Record] = []
-    for data in dataset.split(","):
-        graph = load(data.strip())
+    for graph in [load(data.strip()) for data in dataset.split(",")]:
+        count = per_class if rate is None else rate * graph.num_nodes / graph.num_classes
+        presets = {name: METHODS[name].nearest_preset(preset, count or 20) for name in names}
+        methods = {name: method(name, presets[name], **own[name]) for name in names}
         for name, instance in methods.items():
             title = f"{name} on {graph.name}"
             trainings = runs * instance.replicas * instance.trainings
             with progress(title, trainings, quiet or json) as callback:
-                record = run_cell(graph, instance, labels, preset, [callback])
+                record = run_cell(graph, instance, labels, presets[name], [callback])
             records.append(record)
             if json:
                 print_json(record)

@@ -71,6 +71,18 @@ class Method(ABC):
                 raise unknown(f"setting of {cls.name}", name, known)
         return cls(**{**cls.presets[preset], **settings})
 
+    @classmethod
+    def nearest_preset(cls, preset: str, per_class: float) -> str:
+        """The name itself, or where there are rows ``name/LABELS`` the one nearest in labels.
+
+        Some papers publish settings by how many labels each class has.
+        """
+        rows = {name: name.removeprefix(f"{preset}/") for name in cls.presets}
+        counts = {name: int(row) for name, row in rows.items() if row.isdecimal()}
+        if preset in cls.presets or not counts:
+            return preset
+        return min(counts, key=lambda name: abs(counts[name] - per_class))
+
     @property
     def trainings(self) -> int:
         """How many trainings a run has at most; for progress bars."""

@@ -58,6 +58,8 @@ def published() -> dict[str, dict[str, Any]]:
             "drop_rate": rate,
             "stages": stages - 1,
             "epochs": 2000,
+            "patience": 100,
+            "keep": "loss",
             "feature_norm": "row",
         }
         for data, rows in PUBLISHED.items()
@@ -82,7 +84,7 @@ class DRGST(NeuralMethod):
     name: ClassVar[str] = "drgst"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}, **published()}
 
-    stages: int = param(3, "rounds of pseudo-labels", low=0)
+    stages: int = param(1, "rounds of pseudo-labels", low=0)
     threshold: float = param(
         0.6, "confidence above which a node is pseudo-labeled", low=0, high=1, symbol="τ"
     )
@@ -97,9 +99,10 @@ class DRGST(NeuralMethod):
     )
     passes: int = param(100, "random passes of the information gain", low=2)
     correct: bool = param(True, "correct the loss by T")
-    epochs: int = param(500, "the most epochs of a training", low=1)
-    patience: int | None = param(
-        100, "epochs without a better validation value after which to stop; None never", low=1
+    keep: str = param(
+        "accuracy",
+        "which epoch to keep: of lowest validation loss, of highest accuracy, or the last",
+        choices=("loss", "accuracy", "last"),
     )
 
     @property

@@ -26,6 +26,16 @@ SAMPLE = 70
 """Purpose for which random numbers are drawn."""
 
 
+SCRIPT: dict[str, Any] = {
+    "feature_norm": "row",
+    "hidden": 128,
+    "dropout": 0.0,
+    "weight_decay": 0.0,
+    "keep": "last",
+}
+"""What the authors' script for small graphs sets."""
+
+
 @dataclass(eq=False, kw_only=True)
 class SRGNN(NeuralMethod):
     r"""Train a network to which labeled nodes look like any others.
@@ -40,7 +50,7 @@ class SRGNN(NeuralMethod):
     name: ClassVar[str] = "srgnn"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "default": {},
-        "paper/cora": {"feature_norm": "row", "hidden": 128, "dropout": 0.0, "weight_decay": 0.0},
+        **{f"paper/{data}": SCRIPT for data in ("cora", "citeseer", "pubmed")},
     }
     activation: ClassVar[str | None] = "tanh"
 

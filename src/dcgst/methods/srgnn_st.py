@@ -10,6 +10,7 @@ from torch import Tensor
 
 from dcgst.methods.neural import Network
 from dcgst.methods.outcome import Problem
+from dcgst.methods.params import param
 from dcgst.methods.srgnn import SRGNN
 from dcgst.methods.st import ST
 
@@ -23,7 +24,13 @@ class SRGNNST(ST, SRGNN):
     """
 
     name: ClassVar[str] = "srgnn_st"
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = dict(SRGNN.presets)
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        name: {"stages": 1, "cmd_weight": 1.0, **settings} if settings else {}
+        for name, settings in SRGNN.presets.items()
+    }
+
+    stages: int = param(5, "rounds of pseudo-labels, which share them out", low=1)
+    cmd_weight: float = param(0.3, "weight of the CMD", low=0, symbol="λ")
 
     def learn(self, labels: Tensor, problem: Problem, number: int) -> Network:
         network, _ = self.learn_robustly(labels, problem, number)

@@ -34,16 +34,13 @@ class ST(NeuralMethod):
     per_class: int | None = param(
         None, "pseudo-labels of each class in all; by default t, from the graph", low=1, symbol="t"
     )
-    accumulate: bool = param(
-        True, "pseudo-labels stay once chosen; else each stage chooses all anew, and more of them"
-    )
 
     @property
     def trainings(self) -> int:
         return 1 + self.stages
 
     def solve(self, problem: Problem) -> Outcome:
-        stages = Stages(problem.labels, problem.pool, self.stages, accumulate=self.accumulate)
+        stages = Stages(problem.labels, problem.pool, self.stages, accumulate=True)
         network = self.learn(problem.labels, problem, 0)
         output = network.outputs()
         stages.begin(output.hidden)
@@ -62,11 +59,8 @@ class ST(NeuralMethod):
 
     def choose(self, output: Output, labels: Tensor, problem: Problem, number: int) -> Stage:
         """The most confident of the nodes that have no label yet."""
-        if self.accumulate:
-            free, count = problem.pool & (labels < 0), self.per_stage(problem)
-        else:
-            free, count = problem.pool, number * self.per_stage(problem)
-        return most_confident(output.logits, free, count)
+        free = problem.pool & (labels < 0)
+        return most_confident(output.logits, free, self.per_stage(problem))
 
     def per_stage(self, problem: Problem) -> Tensor:
         """``(R, C)`` how many pseudo-labels each stage adds to each class."""
@@ -85,9 +79,9 @@ def labels_to_reach_all(problem: Problem, layers: int = 2) -> float:
     return float(nodes / max(1.0, degree) ** layers)
 
 
-def most_confident(logits: Tensor, unlabeled: Tensor, count: Tensor) -> Stage:
-    """The unlabeled nodes ``(R, n)`` of highest confidence, ``count`` ``(R, C)`` of each class."""
+def most_confident(logits: Tensor, free: Tensor, count: Tensor) -> Stage:
+    """The free nodes ``(R, n)`` of highest confidence, ``count`` ``(R, C)`` of each class."""
     confidence, predicted = logits.softmax(-1).max(-1)
-    rank = ranks(confidence, unlabeled, predicted)
-    chosen = unlabeled & (rank < count.gather(1, predicted))
+    rank = ranks(confidence, free, predicted)
+    chosen = free & (rank < count.gather(1, predicted))
     return Stage(predicted, confidence, chosen, rank, chosen)

@@ -1,0 +1,86 @@
+"""Kernel mean matching: the sparse Gram matrix, the solver, and what the weights are good for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import minimize
+
+from dcgst.datasets import synthetic
+from dcgst.shift import ppr_push
+from dcgst.shift.kmm import GAMMAS, Gram, kmm_weights
+from dcgst.shift.ppr import sparse_ppr_rows
+
+
+def sparse(rng, rows, columns=30, density=0.2):
+    values = rng.random((rows, columns)) * (rng.random((rows, columns)) < density)
+    return sp.csr_array(values)
+
+
+def dense_gram(left, right):
+    gaps = left.toarray()[:, None] - right.toarray()[None]
+    squares = (gaps**2).sum(axis=2)
+    return np.mean([np.exp(-gamma * squares) for gamma in GAMMAS], axis=0)
+
+
+def test_gram_loses_nothing(rng):
+    left, right = sparse(rng, 12), sparse(rng, 9)
+    weights = rng.random(9)
+    np.testing.assert_allclose(Gram(left, right) @ weights, dense_gram(left, right) @ weights)
+
+
+def test_weights_solve_the_programme(rng):
+    source, target = sparse(rng, 10), sparse(rng, 15, density=0.4)
+    groups = np.array([0, 0, 0, 0, 1, 1, 1, 2, 2, 2])
+    gram = dense_gram(source, source)
+    pull = 10 / 15 * dense_gram(source, target).sum(axis=1)
+
+    def objective(w):
+        return w @ gram @ w / 2 - pull @ w
+
+    limits = [
+        {"type": "eq", "fun": lambda w, g=g: w[groups == g].sum() - (groups == g).sum()}
+        for g in range(3)
+    ]
+    best = minimize(
+        objective, np.ones(10), bounds=[(0.2, None)] * 10, constraints=limits, tol=1e-12
+    )
+    found = kmm_weights(source, target, groups, steps=20_000)
+    assert (found >= 0.2 - 1e-12).all()
+    for group in range(3):
+        assert found[groups == group].sum() == pytest.approx((groups == group).sum())
+    assert objective(found) == pytest.approx(best.fun, abs=1e-6)
+
+
+def test_what_is_like_the_target_weighs_more():
+    """Half of each group points where the target does."""
+    near, far = np.array([1.0, 0, 0]), np.array([0, 0, 3.0])
+    source = sp.csr_array(np.stack([near, far, near, far]))
+    target = sp.csr_array(np.stack([near] * 5))
+    weights = kmm_weights(source, target, np.array([0, 0, 1, 1]), least=0.1)
+    np.testing.assert_allclose(weights, [1.9, 0.1, 1.9, 0.1], atol=1e-3)
+
+
+def test_weights_close_part_of_the_shift(rng):
+    source, target = sparse(rng, 20, density=0.1), sparse(rng, 20, density=0.4)
+
+    def distance(w):
+        inside = dense_gram(source, source)
+        across = dense_gram(source, target)
+        return w @ inside @ w / 400 - 2 * w @ across.sum(axis=1) / 400
+
+    weights = kmm_weights(source, target, np.zeros(20, dtype=int))
+    assert distance(weights) < distance(np.ones(20))
+
+
+def test_alone_in_its_group_a_node_weighs_one(rng):
+    weights = kmm_weights(sparse(rng, 3), sparse(rng, 4), np.array([0, 1, 2]))
+    np.testing.assert_allclose(weights, 1)
+
+
+def test_pagerank_rows_are_those_of_the_push():
+    graph = synthetic(60, 2, features=2, degree=3, labels_per_class=2, seed=3)
+    rows = sparse_ppr_rows(graph.adjacency, np.array([4, 9]), 0.1, 1e-3)
+    assert rows.shape == (2, 60)
+    np.testing.assert_array_equal(rows.toarray()[1], ppr_push(graph.adjacency, 9, 0.1, 1e-3))
