@@ -14,7 +14,7 @@ from dcgst.engine.training import BestState, cross_entropy
 from dcgst.methods.belief import Belief, together
 from dcgst.methods.em import EM, views_of
 from dcgst.methods.labels import one_hot
-from dcgst.methods.neural import Network, NeuralMethod
+from dcgst.methods.neural import Network, NeuralMethod, copy_state
 from dcgst.methods.outcome import Outcome, Problem
 from dcgst.methods.pairs import PairSettings
 from dcgst.methods.params import param
@@ -312,8 +312,3 @@ class DCGST(NeuralMethod):
     @property
     def cmd_support(self) -> float | None:
         return None if self.support == "range" else 1.0
-
-
-def copy_state(source: Network, target: Network) -> None:
-    """Give one network the parameters of another."""
-    target.model.load_state_dict(source.model.state_dict())

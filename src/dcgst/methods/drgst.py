@@ -12,7 +12,8 @@ from torch import Tensor
 from dcgst.engine.clusters import group_means
 from dcgst.engine.random import Streams, derive
 from dcgst.engine.sparse import SparseMatrix
-from dcgst.methods.neural import Network, NeuralMethod
+from dcgst.engine.training import BestState
+from dcgst.methods.neural import Network, NeuralMethod, copy_state
 from dcgst.methods.outcome import Outcome, Problem
 from dcgst.methods.params import param
 from dcgst.methods.stages import Stage, Stages
@@ -57,6 +58,7 @@ def published() -> dict[str, dict[str, Any]]:
             "beta": beta,
             "drop_rate": rate,
             "stages": stages - 1,
+            "best_stage": False,
             "epochs": 2000,
             "patience": 100,
             "keep": "loss",
@@ -98,6 +100,9 @@ class DRGST(NeuralMethod):
         0.5, "share of units or edges dropped in these passes", low=0.01, high=0.99
     )
     passes: int = param(100, "random passes of the information gain", low=2)
+    best_stage: bool = param(
+        True, "end with the stage that tells most validation nodes right; else with the last"
+    )
     correct: bool = param(True, "correct the loss by T")
     keep: str = param(
         "accuracy",
@@ -115,14 +120,20 @@ class DRGST(NeuralMethod):
         network.train(problem.labels, problem, self.schedule)
         output = network.outputs()
         stages.begin(output.hidden)
+        best = BestState(list(network.model.parameters()))
+        best.update(0, mistakes(output, problem))
         for number in range(1, self.stages + 1):
             gain = self.information_gain(network, problem, number)
             correction = confusion(output, problem)
             stage = self.choose(output, gain, problem)
             stages.enter(stage, output.hidden)
-            network = self.learn(stages.labels, gain, correction, problem, number)
+            self.learn(network, stages.labels, gain, correction, problem, number)
             output = network.outputs()
-        return Outcome(output.logits.softmax(-1), stages, network.model)
+            # Of stages that are equally right the latest, which has learned from most.
+            best.update(number, mistakes(output, problem) - 1e-3 * number)
+        if self.best_stage:
+            best.restore()
+        return Outcome(network.outputs().logits.softmax(-1), stages, network.model)
 
     def choose(self, output: Output, gain: Tensor, problem: Problem) -> Stage:
         """All pool nodes more confident than the threshold."""
@@ -139,9 +150,15 @@ class DRGST(NeuralMethod):
         return gain / (self.beta * mean)
 
     def learn(
-        self, labels: Tensor, gain: Tensor, correction: Tensor, problem: Problem, number: int
-    ) -> Network:
-        """A fresh network, trained with weights and correction."""
+        self,
+        network: Network,
+        labels: Tensor,
+        gain: Tensor,
+        correction: Tensor,
+        problem: Problem,
+        number: int,
+    ) -> None:
+        """Train the network from the beginning, with weights and correction."""
         weights = self.weights(gain, labels >= 0)
 
         def loss(output: Output, rows: Tensor, targets: Tensor) -> Tensor:
@@ -153,9 +170,8 @@ class DRGST(NeuralMethod):
             each = -(likelihood + 1e-12).log() * counted
             return each.sum(1) / (targets >= 0).sum(1)
 
-        network = self.network(problem, number)
+        copy_state(self.network(problem, number), network)
         network.train(labels, problem, self.schedule, number, loss)
-        return network
 
     def information_gain(self, network: Network, problem: Problem, number: int) -> Tensor:
         """``(R, n)`` B: how much the random passes disagree, beyond each being unsure."""
@@ -170,6 +186,13 @@ class DRGST(NeuralMethod):
             mean = mean + logits.softmax(-1) / self.passes
             own = own + entropy(logits) / self.passes
         return entropy((mean + 1e-12).log()) - own
+
+
+def mistakes(output: Output, problem: Problem) -> Tensor:
+    """``(R,)`` validation nodes that are told wrong; nan where there are none."""
+    validation = problem.val_labels >= 0
+    wrong = (output.logits.argmax(-1) != problem.val_labels) & validation
+    return torch.where(validation.any(1), wrong.sum(1), float("nan"))
 
 
 def confusion(output: Output, problem: Problem) -> Tensor:

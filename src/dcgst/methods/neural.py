@@ -161,6 +161,11 @@ class Network:
         return validate
 
 
+def copy_state(source: Network, target: Network) -> None:
+    """Give one network the parameters of another."""
+    target.model.load_state_dict(source.model.state_dict())
+
+
 def scale_rows(features: FeatureMatrix, norm: str) -> FeatureMatrix:
     """Rows of features that sum to one in absolute value, or have length one."""
     if norm == "none":
