@@ -9,18 +9,47 @@ os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 from dcgst.datasets import load, synthetic
 from dcgst.errors import InputError
 from dcgst.graph import Graph
-from dcgst.methods import DCGST, EM, GCN, METHODS, Method, method
+from dcgst.methods import (
+    APPNP,
+    DCGST,
+    DRGST,
+    EERM,
+    EM,
+    GCN,
+    M3S,
+    METHODS,
+    MLP,
+    SRGNN,
+    SRGNNST,
+    ST,
+    CorrectAndSmooth,
+    LabelPropagation,
+    Majority,
+    Method,
+    method,
+)
 from dcgst.splits import Split, sample
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "APPNP",
     "DCGST",
+    "DRGST",
+    "EERM",
     "EM",
     "GCN",
+    "M3S",
     "METHODS",
+    "MLP",
+    "SRGNN",
+    "SRGNNST",
+    "ST",
+    "CorrectAndSmooth",
     "Graph",
     "InputError",
+    "LabelPropagation",
+    "Majority",
     "Method",
     "Split",
     "load",

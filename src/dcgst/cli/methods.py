@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 from typing import Annotated
 
 import typer
@@ -34,7 +35,9 @@ def _list_methods(json: bool) -> None:
         line = (inspect.getdoc(method) or "").splitlines()[0]
         if json:
             print_json({"name": name, "about": line, "presets": list(method.presets)})
-        table.add_row(name, line, ", ".join(method.presets))
+        # Rows by labels per class, like paper/cora/20, are found by their common name.
+        presets = dict.fromkeys(re.sub(r"/\d+$", "", preset) for preset in method.presets)
+        table.add_row(name, line, ", ".join(presets))
     if not json:
         console.print(table)
         console.print("\nSettings of one: dcgst methods NAME")
@@ -56,4 +59,7 @@ def _list_settings(name: str, json: bool) -> None:
     console.print(table)
     for preset, settings in METHODS[name].presets.items():
         if settings:
-            console.print(f"\n{preset}: " + ", ".join(f"{k}={v}" for k, v in settings.items()))
+            pairs = (
+                f"{k}={v:.3g}" if isinstance(v, float) else f"{k}={v}" for k, v in settings.items()
+            )
+            console.print(f"\n{preset}: " + ", ".join(pairs))

@@ -61,7 +61,6 @@ def published() -> dict[str, dict[str, Any]]:
             "best_stage": False,
             "epochs": 2000,
             "patience": 100,
-            "keep": "loss",
             "feature_norm": "row",
         }
         for data, rows in PUBLISHED.items()
@@ -104,11 +103,6 @@ class DRGST(NeuralMethod):
         True, "end with the stage that tells most validation nodes right; else with the last"
     )
     correct: bool = param(True, "correct the loss by T")
-    keep: str = param(
-        "accuracy",
-        "which epoch to keep: of lowest validation loss, of highest accuracy, or the last",
-        choices=("loss", "accuracy", "last"),
-    )
 
     @property
     def trainings(self) -> int:
