@@ -61,6 +61,25 @@ def test_bench_as_a_table_with_settings_from_a_file(tmp_path):
     assert done.stderr == ""
 
 
+def test_published_settings_by_labels_per_class_are_found():
+    done = dcgst("bench", "--method", "st,drgst", "--dataset", "synthetic", "--per-class", "8",
+                 "--preset", "paper/cora", "--runs", "1", "--json",
+                 "--set", "epochs=3", "--set", "passes=2", "--set", "hidden=8")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    plain, rows = (json.loads(line) for line in done.stdout.splitlines())
+    assert plain["preset"] == "paper/cora"
+    assert rows["preset"] == "paper/cora/10"
+    assert rows["settings"]["threshold"] == 0.7
+
+
+def test_methods_lists_names_and_the_settings_of_one():
+    names = [json.loads(line)["name"] for line in dcgst("methods", "--json").stdout.splitlines()]
+    assert {"dcgst", "gcn", "st", "m3s", "drgst", "srgnn", "eerm", "srgnn_st"} <= set(names)
+    shown = dcgst("methods", "drgst").stdout
+    assert "threshold" in shown
+    assert "paper/cora/20: threshold=0.53, beta=0.333" in shown
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -39,7 +39,7 @@ READINGS = [
     for name, choices in [(field.name, field.metadata["choices"])]
     for choice in choices or ()
     if choice != QUICK.get(name, field.default)
-    and name not in ("backbone", "feature_norm", "best_teacher")
+    and name not in ("backbone", "feature_norm", "keep", "best_teacher")
 ] + [{"accumulate": True}, {"warm": False}, {"edge_predictor": False}]
 ABLATIONS = {
     "no CMD": {"cmd_weight": 0.0},

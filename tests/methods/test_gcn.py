@@ -75,6 +75,20 @@ def test_fit_runs_leaves_a_fitted_method_alone(shifted):
     np.testing.assert_array_equal(fitted.predict_proba(other), before)
 
 
+def test_the_most_accurate_epoch_or_the_last_can_be_kept(shifted):
+    split = sample(shifted, per_class=4, runs=1, val_rate=0.2)
+    val = split.val[0]
+    settings = {"hidden": 16, "lr": 0.05, "epochs": 60}
+    fitted = {k: GCN(keep=k, **settings).fit(shifted, split) for k in ("loss", "accuracy", "last")}
+    right = {k: (f.proba_.argmax(1) == shifted.labels)[val].mean() for k, f in fitted.items()}
+    assert right["accuracy"] >= max(right.values())
+    assert fitted["last"].history_[0]["epochs"] == 60
+    # Every shorter training with the same seed is a stage of the longer one: none is more accurate.
+    for epochs in (5, 20, 40):
+        shorter = GCN(keep="last", **{**settings, "epochs": epochs}).fit(shifted, split)
+        assert (shorter.proba_.argmax(1) == shifted.labels)[val].mean() <= right["accuracy"]
+
+
 def test_stop_reasons(shifted):
     split = sample(shifted, per_class=3, runs=1, val_rate=0.1)
     assert GCN(epochs=5).fit(shifted, split).stop_reason_ == "all 5 epochs done"

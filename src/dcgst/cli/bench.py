@@ -120,6 +120,11 @@ def _table(path: Path, name: str) -> dict[str, Any]:
     return dict(content.get(name, {}))
 
 
+def _usual(name: str) -> object:
+    """The backbone a method has unless told otherwise."""
+    return getattr(METHODS[name], "backbone", None)
+
+
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
@@ -134,7 +139,7 @@ def _show(records: list[Record]) -> None:
         count = f"{r.sampler}, {r.per_class}/class" if r.per_class else r.sampler
         table.add_row(
             r.dataset if r.official else f"{r.dataset} (substitute features)",
-            r.method if r.backbone in (None, r.method) else f"{r.method} ({r.backbone})",
+            r.method if r.backbone in (None, _usual(r.method)) else f"{r.method} ({r.backbone})",
             count,
             f"{r.mean:.1f} ± {r.std:.1f}",
             f"{r.cmd_before:.3f}",
