@@ -24,6 +24,7 @@ def quick(name):
         "passes": 4,
         "environments": 3,
         "clusters": 9,
+        "threshold": 0.2,  # so little training makes no one confident
     }
     small = {k: v for k, v in few.items() if k in fields}
     return lambda **settings: method(name, **{**small, **settings})
@@ -33,6 +34,31 @@ def quick(name):
 @pytest.mark.parametrize("name", METHODS)
 def test_contract(name, check):
     check(quick(name))
+
+
+@pytest.mark.parametrize("name", ["dcgst", "st", "m3s", "drgst", "srgnn_st"])
+def test_the_contract_is_tried_on_pseudo_labels(name):
+    graph = testing.small_graph()
+    fitted = quick(name)().fit(graph, testing.small_split(graph))
+    assert fitted.audit_["chosen"].any() or fitted.stop_reason_.startswith("stage 0")
+
+
+VARIANTS = [
+    ("srgnn", {"weighting": "kmm"}),
+    ("srgnn_st", {"weighting": "kmm"}),
+    ("drgst", {"gain": "dropedge"}),
+    ("drgst", {"best_stage": False, "stages": 2}),
+    ("gcn", {"keep": "accuracy"}),
+    ("gcn", {"keep": "last"}),
+    ("st", {"stages": 3}),
+]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=str)
+def test_contract_with_other_settings(name, settings, check):
+    make = quick(name)
+    check(lambda **more: make(**{**settings, **more}))
 
 
 WITH_BACKBONES = [

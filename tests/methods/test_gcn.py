@@ -81,7 +81,7 @@ def test_the_most_accurate_epoch_or_the_last_can_be_kept(shifted):
     settings = {"hidden": 16, "lr": 0.05, "epochs": 60}
     fitted = {k: GCN(keep=k, **settings).fit(shifted, split) for k in ("loss", "accuracy", "last")}
     right = {k: (f.proba_.argmax(1) == shifted.labels)[val].mean() for k, f in fitted.items()}
-    assert right["accuracy"] >= max(right.values())
+    assert right["accuracy"] > right["loss"], "they should differ here, or nothing is shown"
     assert fitted["last"].history_[0]["epochs"] == 60
     # Every shorter training with the same seed is a stage of the longer one: none is more accurate.
     for epochs in (5, 20, 40):

@@ -12,7 +12,7 @@ from dcgst.engine.sparse import SparseMatrix
 from dcgst.methods import EERM, SRGNN
 from dcgst.methods.eerm import Editors, flippable_pairs
 from dcgst.methods.outcome import Problem
-from dcgst.splits import sample
+from dcgst.splits import Split, sample
 
 QUICK = {"epochs": 30, "hidden": 16}
 
@@ -44,20 +44,24 @@ def problem(graph, split) -> Problem:
 
 
 def test_the_sample_is_of_unlabeled_nodes_and_new_each_time(problem):
-    labeled = problem.labels >= 0
-    first, second = (SRGNN().sample(labeled, problem, number) for number in (0, 1))
+    count = torch.tensor([12, 20])
+    first, second = (SRGNN().sample(count, problem, number) for number in (0, 1))
     for drawn in (first, second):
-        assert drawn.sum(1).tolist() == labeled.sum(1).tolist()
+        assert drawn.sum(1).tolist() == [12, 20]
         assert not (drawn & ~problem.pool).any()
     assert not torch.equal(first, second)
     assert not torch.equal(first[0], first[1])
 
 
 def test_a_sample_larger_than_the_pool_is_the_pool(problem):
-    labeled = torch.ones_like(problem.pool)
-    labeled[:, :5] = False
-    drawn = SRGNN().sample(labeled, problem, 0)
-    assert torch.equal(drawn, problem.pool & ~labeled)
+    assert torch.equal(SRGNN().sample(torch.tensor([999, 999]), problem, 0), problem.pool)
+
+
+def test_with_nothing_to_be_near_to_it_is_a_plain_network(graph):
+    """An empty pool is no reason to draw everything to zero."""
+    everyone = Split.of(np.ones(graph.num_nodes, dtype=bool))
+    near, far = (SRGNN(cmd_weight=w, **QUICK).fit(graph, everyone).proba_ for w in (0.0, 10.0))
+    np.testing.assert_array_equal(near, far)
 
 
 def test_the_hidden_layer_is_bounded_and_the_shift_falls(graph, split):
@@ -78,7 +82,8 @@ def test_the_hidden_layer_is_bounded_and_the_shift_falls(graph, split):
 def test_kernel_mean_matching_weighs_the_labeled_nodes(problem):
     method = SRGNN(weighting="kmm", least_weight=0.3)
     labeled = problem.labels >= 0
-    weights = method.weights(problem.labels, method.sample(labeled, problem, 0), problem)
+    sample_of_pool = method.sample(labeled.sum(1), problem, 0)
+    weights = method.weights(problem.labels, sample_of_pool, problem)
     for run in range(2):
         for code in range(3):
             own = weights[run, problem.labels[run] == code]
@@ -145,14 +150,33 @@ def test_draws_are_as_likely_as_they_say(problem):
 
 
 def test_editors_learn_to_make_risks_differ(problem):
-    """Rewarded, the log-probability of a draw rises."""
+    """What was rewarded becomes likelier, and nothing else changes."""
     pairs = flippable_pairs(problem, similar=2)
     editors = Editors(problem.adjacency, pairs, 2, 2)
-    before = editors.draw(0, 1, Streams([0, 1])).log_proba
-    (-before.sum()).backward()
-    with torch.no_grad():
-        editors.logits -= 10 * editors.logits.grad
-    assert (editors.draw(0, 1, Streams([0, 1])).log_proba > before).all()
+    editors.begin(lr=0.01)
+
+    def drawn():
+        return torch.stack([editors.draw(k, 1, Streams([0, 1])).log_proba for k in range(2)])
+
+    before = drawn()
+    editors.learn(before, reward=torch.tensor([1.0, 0.0]))
+    after = drawn()
+    assert (after[:, 0] > before[:, 0] + 1e-4).all()
+    assert torch.equal(after[:, 1], before[:, 1])
+
+
+def test_the_loss_is_variance_and_mean_of_the_risks(problem, monkeypatch):
+    """With risks that are known the loss is known; the variance is the editors' reward."""
+    risks = iter([torch.tensor([1.0, 2.0]), torch.tensor([3.0, 2.0]), torch.tensor([5.0, 2.0])])
+    zero = torch.zeros((), requires_grad=True)
+    monkeypatch.setattr("dcgst.methods.eerm.cross_entropy", lambda *_: next(risks) + 0 * zero)
+    rewards = []
+    monkeypatch.setattr(Editors, "learn", lambda self, _, reward: rewards.append(reward))
+    method = EERM(environments=3, risk_weight=10.0, epochs=1, hidden=8, keep="last")
+    training = method.train_against_editors(method.network(problem), problem)
+    # of 1, 3 and 5: variance 4, mean 3; of 2, 2 and 2: variance 0, mean 2
+    torch.testing.assert_close(training.loss[0], torch.tensor([34.0, 20.0]))
+    torch.testing.assert_close(rewards[0], torch.tensor([4.0, 0.0]))
 
 
 def test_eerm_predicts_on_the_graph_as_it_is(graph, split):

@@ -41,6 +41,36 @@ def test_labels_are_chosen_anew_and_joining_is_remembered():
     assert stages.joined.tolist() == [[GIVEN, NEVER, 1, 2]] * 2
 
 
+def test_given_labels_stay_even_if_someone_chooses_them():
+    for accumulate in (False, True):
+        stages = Stages(GIVEN_LABELS, GIVEN_LABELS < 0, most=9, accumulate=accumulate)
+        enter(stages, stage_of([[2, 2, 2, 2]] * 2, [[1, 1, 0, 0]] * 2), [3.0, 3.0])
+        assert stages.labels.tolist() == [[1, 2, -1, -1], [0, 2, -1, -1]]
+        assert stages.joined.tolist() == [[GIVEN, 1, NEVER, NEVER]] * 2
+
+
+def test_accumulated_labels_stay():
+    stages = Stages(GIVEN_LABELS, GIVEN_LABELS < 0, most=9, accumulate=True)
+    enter(stages, stage_of([[0, 2, 2, 2]] * 2, [[0, 1, 0, 0]] * 2), [3.0, 3.0])
+    enter(stages, stage_of([[0, 1, 1, 1]] * 2, [[0, 1, 1, 0]] * 2), [2.0, 2.0])
+    assert stages.labels.tolist() == [[1, 2, 1, -1], [0, 2, 1, -1]]
+    assert stages.joined.tolist() == [[GIVEN, 1, 2, NEVER]] * 2
+
+
+def test_returning_to_a_stage_forgets_what_came_after():
+    stages = Stages(GIVEN_LABELS, GIVEN_LABELS < 0, most=2)
+    stages.begin(torch.zeros(2, 4, 3))
+    enter(stages, stage_of([[0, 2, 2, 2]] * 2, [[0, 1, 0, 0]] * 2), [3.0, 3.0])
+    enter(stages, stage_of([[0, 1, 1, 1]] * 2, [[0, 0, 1, 1]] * 2), [2.0, 2.0])
+    stages.return_to(torch.tensor([1, 2]))
+    assert stages.labels.tolist() == [[1, 2, -1, -1], [0, -1, 1, 1]]
+    assert stages.joined.tolist() == [[GIVEN, 1, NEVER, NEVER], [GIVEN, NEVER, 2, 2]]
+    assert [len(records) for records in stages.history] == [2, 3]
+    assert [len(p) for p in stages.predictions] == [1, 2]
+    assert set(stages.audit(0)["stage"]) == {1}
+    assert stages.reasons == ["stage 1 of 2 did best on validation", "all 2 stages done"]
+
+
 def test_each_run_stops_for_itself_and_then_rests():
     stages = Stages(GIVEN_LABELS, GIVEN_LABELS < 0, patience=2, most=9)
     everyone = stage_of([[0, 2, 2, 2]] * 2, [[0, 1, 1, 1]] * 2)

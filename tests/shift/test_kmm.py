@@ -53,6 +53,23 @@ def test_weights_solve_the_programme(rng):
     assert objective(found) == pytest.approx(best.fun, abs=1e-6)
 
 
+def test_it_ends_at_the_minimum_on_real_rows():
+    """PageRank rows lie close together, which makes for a long valley; with the usual steps."""
+    graph = synthetic(400, 3, features=2, degree=4, labels_per_class=2, seed=5)
+    nodes = np.random.default_rng(0).permutation(400)
+    rows = sparse_ppr_rows(graph.adjacency, nodes[:120], 0.1)
+    source, target = rows[:60], rows[60:]
+    groups = np.arange(60) % 3
+    found = kmm_weights(source, target, groups)
+    gram = dense_gram(source, source)
+    slope = gram @ found - dense_gram(source, target).sum(axis=1)
+    for group in range(3):  # where it is free to move within a group, there is no slope left
+        own = slope[groups == group]
+        free = found[groups == group] > 0.2 + 1e-6
+        assert np.ptp(own[free]) < 1e-5
+        assert (own[~free] >= own[free].min() - 1e-5).all()
+
+
 def test_what_is_like_the_target_weighs_more():
     """Half of each group points where the target does."""
     near, far = np.array([1.0, 0, 0]), np.array([0, 0, 3.0])

@@ -14,6 +14,7 @@ from dcgst.bench.protocol import Labels, Record, run_cell
 from dcgst.cli.output import JsonOption, QuietOption, console, print_json, progress
 from dcgst.datasets import load
 from dcgst.errors import InputError, unknown
+from dcgst.graph import Graph
 from dcgst.methods import METHODS, method
 from dcgst.methods.params import parse
 
@@ -60,10 +61,13 @@ def bench(
     labels = Labels(sampler, rate, per_class, runs, first_run)
     pairs = _pairs(settings or [], names)
     own = {name: _settings(name, config, pairs, device) for name in names}
+    for name in names:  # mistakes are told before anything is loaded
+        method(name, METHODS[name].nearest_preset(preset, 1), **own[name])
     records: list[Record] = []
-    for graph in [load(data.strip()) for data in dataset.split(",")]:
-        count = per_class if rate is None else rate * graph.num_nodes / graph.num_classes
-        presets = {name: METHODS[name].nearest_preset(preset, count or 20) for name in names}
+    for data in dataset.split(","):
+        graph = load(data.strip())
+        count = _per_class(graph, labels)
+        presets = {name: METHODS[name].nearest_preset(preset, count) for name in names}
         methods = {name: method(name, presets[name], **own[name]) for name in names}
         for name, instance in methods.items():
             title = f"{name} on {graph.name}"
@@ -118,6 +122,15 @@ def _table(path: Path, name: str) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise InputError(f"{path}: {key} must be a table of settings: [{key}]")
     return dict(content.get(name, {}))
+
+
+def _per_class(graph: Graph, labels: Labels) -> float:
+    """Labels per class on average, as they are asked for."""
+    if labels.per_class is not None:
+        return labels.per_class
+    if labels.rate is not None:
+        return labels.rate * graph.num_nodes / graph.num_classes
+    return float(graph.masks["train"].sum()) / graph.num_classes if "train" in graph.masks else 1.0
 
 
 def _usual(name: str) -> object:

@@ -35,8 +35,7 @@ def _list_methods(json: bool) -> None:
         line = (inspect.getdoc(method) or "").splitlines()[0]
         if json:
             print_json({"name": name, "about": line, "presets": list(method.presets)})
-        # Rows by labels per class, like paper/cora/20, are found by their common name.
-        presets = dict.fromkeys(re.sub(r"/\d+$", "", preset) for preset in method.presets)
+        presets = dict.fromkeys(re.sub(r"/\d+$", "/LABELS", preset) for preset in method.presets)
         table.add_row(name, line, ", ".join(presets))
     if not json:
         console.print(table)

@@ -72,6 +72,14 @@ class Pattern:
         order = torch.argsort(rows * self.num_cols + cols)
         return Pattern(_pointers(rows, self.num_rows), cols[order], self.num_cols), order
 
+    @cached_property
+    def undirected(self) -> tuple[int, Tensor]:
+        """How many pairs of nodes are joined, and ``(E,)`` the number of each entry's pair."""
+        low = torch.minimum(self.rows, self.indices)
+        high = torch.maximum(self.rows, self.indices)
+        pairs, number = torch.unique(low * self.num_rows + high, return_inverse=True)
+        return len(pairs), number
+
     def select_rows(self, rows: Tensor) -> tuple[Pattern, Tensor]:
         """The given rows, and where each of their entries is here; remembered likewise."""
 

@@ -53,6 +53,9 @@ class Method(ABC):
     all_at_once: ClassVar[bool] = False
     """Whether all runs are computed together on a CPU too: where most of the work is shared."""
 
+    deterministic: ClassVar[bool] = False
+    """Whether nothing is random, so that all replicas are the same."""
+
     seed: int = param(0, "decides everything random", low=0)
     replicas: int = param(1, "independent runs whose probabilities are averaged", low=1)
     device: str = param("auto", "where to compute: auto, cpu, cuda, cuda:1 …")

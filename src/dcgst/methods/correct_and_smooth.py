@@ -14,7 +14,6 @@ from dcgst.methods.labels import one_hot
 from dcgst.methods.neural import NeuralMethod
 from dcgst.methods.outcome import Outcome, Problem
 from dcgst.methods.params import param
-from dcgst.methods.stages import Stages
 from dcgst.nn import BACKBONES
 from dcgst.nn.gcn import symmetric_normalised
 
@@ -47,9 +46,7 @@ class CorrectAndSmooth(NeuralMethod):
         given = one_hot(problem)
         corrected = self.correct(output.logits.softmax(-1), given, operator)
         proba = self.smooth(corrected, given, operator)
-        stages = Stages(problem.labels, problem.pool)
-        stages.begin(output.hidden)
-        stages.reasons = [self.stop_reason(training, run) for run in range(len(problem.seeds))]
+        stages = self.book(output, training, problem)
         # No model: on another graph the network alone would be another method.
         return Outcome(proba, stages)
 

@@ -85,7 +85,7 @@ class DRGST(NeuralMethod):
     name: ClassVar[str] = "drgst"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}, **published()}
 
-    stages: int = param(1, "rounds of pseudo-labels", low=0)
+    stages: int = param(1, "rounds of pseudo-labels", low=0, high=40)
     threshold: float = param(
         0.6, "confidence above which a node is pseudo-labeled", low=0, high=1, symbol="τ"
     )
@@ -115,18 +115,18 @@ class DRGST(NeuralMethod):
         output = network.outputs()
         stages.begin(output.hidden)
         best = BestState(list(network.model.parameters()))
-        best.update(0, mistakes(output, problem))
+        best.update(0, mistakes(output, problem, 0))
         for number in range(1, self.stages + 1):
             gain = self.information_gain(network, problem, number)
             correction = confusion(output, problem)
             stage = self.choose(output, gain, problem)
             stages.enter(stage, output.hidden)
-            self.learn(network, stages.labels, gain, correction, problem, number)
+            self.learn(network, stage, stages.labels, correction, problem, number)
             output = network.outputs()
-            # Of stages that are equally right the latest, which has learned from most.
-            best.update(number, mistakes(output, problem) - 1e-3 * number)
+            best.update(number, mistakes(output, problem, number))
         if self.best_stage:
             best.restore()
+            stages.return_to(best.epoch)
         return Outcome(network.outputs().logits.softmax(-1), stages, network.model)
 
     def choose(self, output: Output, gain: Tensor, problem: Problem) -> Stage:
@@ -135,7 +135,7 @@ class DRGST(NeuralMethod):
         chosen = problem.pool & (confidence > self.threshold)
         rank = ranks(confidence, problem.pool, predicted)
         weight = self.weights(gain, chosen | (problem.labels >= 0))
-        return Stage(predicted, confidence, chosen, rank, chosen, weight=weight)
+        return Stage(predicted, confidence, problem.pool, rank, chosen, weight=weight)
 
     def weights(self, gain: Tensor, labeled: Tensor) -> Tensor:
         """``(R, n)`` w: the gain over its mean among the labeled nodes and β."""
@@ -146,23 +146,20 @@ class DRGST(NeuralMethod):
     def learn(
         self,
         network: Network,
+        stage: Stage,
         labels: Tensor,
-        gain: Tensor,
         correction: Tensor,
         problem: Problem,
         number: int,
     ) -> None:
         """Train the network from the beginning, with weights and correction."""
-        weights = self.weights(gain, labels >= 0)
+        weights = stage.weight
+        assert weights is not None
 
         def loss(output: Output, rows: Tensor, targets: Tensor) -> Tensor:
             proba = output.logits.softmax(-1)
-            if self.correct:
-                proba = proba @ correction
-            likelihood = proba.gather(-1, targets.clamp_min(0)[..., None]).squeeze(-1)
-            counted = (targets >= 0) * weights[:, rows]
-            each = -(likelihood + 1e-12).log() * counted
-            return each.sum(1) / (targets >= 0).sum(1)
+            corrected = proba @ correction if self.correct else proba
+            return weighted_loss(corrected, targets, weights[:, rows])
 
         copy_state(self.network(problem, number), network)
         network.train(labels, problem, self.schedule, number, loss)
@@ -182,11 +179,23 @@ class DRGST(NeuralMethod):
         return entropy((mean + 1e-12).log()) - own
 
 
-def mistakes(output: Output, problem: Problem) -> Tensor:
-    """``(R,)`` validation nodes that are told wrong; nan where there are none."""
+def mistakes(output: Output, problem: Problem, number: int) -> Tensor:
+    """``(R,)`` validation nodes that are told wrong; nan where there are none.
+
+    Of stages that are equally wrong a later one counts less: it has learned from more.
+    """
     validation = problem.val_labels >= 0
     wrong = (output.logits.argmax(-1) != problem.val_labels) & validation
-    return torch.where(validation.any(1), wrong.sum(1), float("nan"))
+    later = number / (number + 1)
+    return torch.where(validation.any(1), wrong.sum(1) - later, float("nan"))
+
+
+def weighted_loss(proba: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+    """``(R,)`` mean of -w log p over the labeled of ``(R, m)`` nodes; probabilities (R, m, C)."""
+    labeled = targets >= 0
+    likelihood = proba.gather(-1, targets.clamp_min(0)[..., None]).squeeze(-1)
+    each = -(likelihood + 1e-12).log() * weights * labeled
+    return each.sum(1) / labeled.sum(1)
 
 
 def confusion(output: Output, problem: Problem) -> Tensor:
@@ -204,9 +213,6 @@ def confusion(output: Output, problem: Problem) -> Tensor:
 
 def drop_edges(adjacency: SparseMatrix, rate: float, streams: Streams) -> SparseMatrix:
     """The graph without a random share of its edges, both ways at once; values ``(R, E)``."""
-    pattern = adjacency.pattern
-    low = torch.minimum(pattern.rows, pattern.indices)
-    high = torch.maximum(pattern.rows, pattern.indices)
-    edges, edge = torch.unique(low * pattern.num_rows + high, return_inverse=True)
-    kept = streams.uniform(len(edges)) >= rate
+    count, edge = adjacency.pattern.undirected
+    kept = streams.uniform(count) >= rate
     return adjacency.with_values(adjacency.values * kept[:, edge])

@@ -16,7 +16,6 @@ from dcgst.engine.training import Training, cross_entropy, train
 from dcgst.methods.neural import Network, NeuralMethod
 from dcgst.methods.outcome import Outcome, Problem
 from dcgst.methods.params import param
-from dcgst.methods.stages import Stages
 from dcgst.nn.edge_predictor import Variants
 
 EDITORS = 80
@@ -56,16 +55,14 @@ class EERM(NeuralMethod):
         network = self.network(problem)
         training = self.train_against_editors(network, problem)
         output = network.outputs()
-        stages = Stages(problem.labels, problem.pool)
-        stages.begin(output.hidden)
-        stages.reasons = [self.stop_reason(training, run) for run in range(len(problem.seeds))]
+        stages = self.book(output, training, problem)
         return Outcome(output.logits.softmax(-1), stages, network.model)
 
     def train_against_editors(self, network: Network, problem: Problem) -> Training:
         """Network and editors in turns; validation on the graph as it is."""
         pairs = problem.once("flippable", lambda: flippable_pairs(problem, self.similar))
         editors = Editors(problem.adjacency, pairs, self.environments, len(problem.seeds))
-        optimiser = torch.optim.Adam(editors.parameters(), lr=self.editor_lr)
+        editors.begin(self.editor_lr)
         streams = Streams([derive(seed, EDITORS) for seed in problem.seeds], network.device)
         rows = (problem.labels >= 0).any(0).nonzero().squeeze(-1)
         targets = problem.labels[:, rows]
@@ -79,10 +76,7 @@ class EERM(NeuralMethod):
                 risks.append(cross_entropy(logits, targets))
                 log_proba.append(drawn.log_proba)
             variance, mean = torch.var_mean(torch.stack(risks), dim=0)  # (R,)
-            optimiser.zero_grad(set_to_none=True)
-            reward = variance.detach()
-            (-(reward * torch.stack(log_proba).sum(0)).sum()).backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
+            editors.learn(torch.stack(log_proba), variance.detach())
             return variance + self.risk_weight * mean
 
         return train(
@@ -120,6 +114,16 @@ class Editors(nn.Module):
         self.nodes = adjacency.shape[0]
         self.owner = pairs.T.flatten()  # (2P,) whose candidate
         self.logits = nn.Parameter(self.present.new_zeros(count, runs, 2 * len(pairs)))
+
+    def begin(self, lr: float) -> None:
+        """Make ready to learn."""
+        self.optimiser = torch.optim.Adam(self.parameters(), lr=lr)
+
+    def learn(self, log_proba: Tensor, reward: Tensor) -> None:
+        """Make draws of log-probability ``(K, R)`` likelier, in proportion to a reward ``(R,)``."""
+        self.optimiser.zero_grad(set_to_none=True)
+        (-(reward * log_proba).sum()).backward()  # type: ignore[no-untyped-call]
+        self.optimiser.step()
 
     def draw(self, k: int, flips: int, streams: Streams) -> Drawn:
         """Every node flips so many of its candidates, drawn by editor k."""

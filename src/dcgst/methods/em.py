@@ -53,6 +53,7 @@ class EM(Method):
     name: ClassVar[str] = "em"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}}
     all_at_once: ClassVar[bool] = True
+    deterministic: ClassVar[bool] = True
 
     steps: int = param(20, "EM steps", low=1)
     temperature: float = param(0.1, "spread of a class's component", low=1e-3, symbol="τ")

@@ -8,15 +8,13 @@ from typing import Any, ClassVar
 
 from dcgst.methods.neural import NeuralMethod
 from dcgst.methods.outcome import Outcome, Problem
-from dcgst.methods.stages import Stages
 
 
 @dataclass(eq=False, kw_only=True)
 class GCN(NeuralMethod):
     """Train a backbone on the given labels and predict all nodes with it.
 
-    Where there are validation nodes, the epoch of lowest validation loss is kept; otherwise the
-    last one.
+    Where there are validation nodes, they tell which epoch to keep; otherwise it is the last.
     """
 
     name: ClassVar[str] = "gcn"
@@ -33,9 +31,5 @@ class GCN(NeuralMethod):
         network = self.network(problem)
         training = network.train(problem.labels, problem, self.schedule)
         output = network.outputs()
-        stages = Stages(problem.labels, problem.pool)
-        stages.begin(output.hidden)
-        for run, best in enumerate(training.best_epoch.tolist()):
-            stages.history[run][0]["epochs"] = best + 1
-            stages.reasons[run] = self.stop_reason(training, run)
+        stages = self.book(output, training, problem)
         return Outcome(output.logits.softmax(-1), stages, network.model)

@@ -28,6 +28,7 @@ class LabelPropagation(Method):
 
     name: ClassVar[str] = "lp"
     all_at_once: ClassVar[bool] = True
+    deterministic: ClassVar[bool] = True
 
     alpha: float = param(0.99, "share of what comes from the neighbours", low=0, high=1, symbol="α")
     steps: int = param(50, "how far labels flow, in edges", low=1)

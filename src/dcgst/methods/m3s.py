@@ -33,7 +33,7 @@ class M3S(ST):
 
     name: ClassVar[str] = "m3s"
 
-    stages: int = param(5, "stages, which share out the pseudo-labels", low=1)
+    stages: int = param(5, "stages, which share out the pseudo-labels", low=1, high=40)
     clusters: int = param(200, "clusters of all nodes", low=1)
 
     def choose(self, output: Output, labels: Tensor, problem: Problem, number: int) -> Stage:

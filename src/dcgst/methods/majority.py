@@ -16,14 +16,15 @@ class Majority(Method):
     """Say of every node what is most often said of the labeled ones.
 
     Its probabilities are the classes' shares among the given labels; of equally frequent ones the
-    first is taken. It sees all nodes alike, so its shift is zero.
+    first is taken.
     """
 
     name: ClassVar[str] = "majority"
     all_at_once: ClassVar[bool] = True
+    deterministic: ClassVar[bool] = True
 
     def solve(self, problem: Problem) -> Outcome:
-        proba = class_shares(problem)[:, None].expand(-1, problem.labels.shape[1], -1)
+        proba = class_shares(problem)[:, None].repeat(1, problem.labels.shape[1], 1)
         stages = Stages(problem.labels, problem.pool)
         stages.begin(proba)
         stages.reasons = ["nothing to learn"] * len(problem.seeds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -19,6 +20,7 @@ from dcgst.graph import FeatureMatrix, Graph
 from dcgst.methods.base import Method
 from dcgst.methods.outcome import Problem
 from dcgst.methods.params import param
+from dcgst.methods.stages import Stages
 from dcgst.nn import BACKBONES, backbone
 from dcgst.nn.base import Backbone, Features, Output, receptive_field
 
@@ -71,6 +73,15 @@ class NeuralMethod(Method):
     def schedule(self) -> Schedule:
         return Schedule(self.epochs, self.lr, self.weight_decay, self.patience, self.keep)
 
+    def book(self, output: Output, training: Training, problem: Problem) -> Stages:
+        """The book of a single training: no pseudo-labels, when it ended and why."""
+        stages = Stages(problem.labels, problem.pool)
+        stages.begin(output.hidden)
+        for run, best in enumerate(training.best_epoch.tolist()):
+            stages.history[run][0]["epochs"] = best + 1
+            stages.reasons[run] = self.stop_reason(training, run)
+        return stages
+
     def network(self, problem: Problem, purpose: int = 0) -> Network:
         """A freshly initialised network; another purpose, another initialisation."""
         seeds = [derive(seed, purpose) for seed in problem.seeds]
@@ -104,12 +115,10 @@ class Network:
 
     def dropped_outputs(self, streams: Streams, rate: float) -> Output:
         """The same with dropout at a rate that need not be the one of the training."""
-        usual, self.model.dropout = self.model.dropout, rate
-        try:
-            with torch.no_grad():
-                output: Output = self.model(self.x, self.operator, streams)
-        finally:
-            self.model.dropout = usual
+        model = copy.copy(self.model)  # of the same parameters
+        model.dropout = rate
+        with torch.no_grad():
+            output: Output = model(self.x, self.operator, streams)
         return output
 
     def train(

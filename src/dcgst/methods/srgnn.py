@@ -15,7 +15,6 @@ from dcgst.engine.training import Training, cross_entropy
 from dcgst.methods.neural import Network, NeuralMethod
 from dcgst.methods.outcome import Outcome, Problem
 from dcgst.methods.params import param
-from dcgst.methods.stages import Stages
 from dcgst.nn.base import Output
 from dcgst.shift.cmd import cmd
 from dcgst.shift.kmm import kmm_weights
@@ -68,9 +67,7 @@ class SRGNN(NeuralMethod):
     def solve(self, problem: Problem) -> Outcome:
         network, training = self.learn_robustly(problem.labels, problem, 0)
         output = network.outputs()
-        stages = Stages(problem.labels, problem.pool)
-        stages.begin(output.hidden)
-        stages.reasons = [self.stop_reason(training, run) for run in range(len(problem.seeds))]
+        stages = self.book(output, training, problem)
         return Outcome(output.logits.softmax(-1), stages, network.model)
 
     def learn_robustly(
@@ -78,14 +75,15 @@ class SRGNN(NeuralMethod):
     ) -> tuple[Network, Training]:
         """A fresh network that sees labeled nodes like a new random sample of the pool."""
         labeled = labels >= 0
-        sample = self.sample(labeled, problem, number)
+        sample = self.sample(labeled.sum(1), problem, number)
         weights = self.weights(labels, sample, problem)
         nodes = (labeled | sample).any(0).nonzero().squeeze(-1)
         masks = [mask[:, nodes].float() for mask in (labeled, sample)]
+        sampled = sample.any(1)  # an empty pool is near to everything
 
         def loss(output: Output, rows: Tensor, targets: Tensor) -> Tensor:
             z = output.hidden[:, nodes]
-            distance = cmd(z, z, *masks, support=1.0)  # tanh is bounded by one
+            distance = cmd(z, z, *masks, support=1.0) * sampled
             own = None if weights is None else weights[:, rows]
             return cross_entropy(output.logits, targets, own) + self.cmd_weight * distance
 
@@ -93,11 +91,11 @@ class SRGNN(NeuralMethod):
         training = network.train(labels, problem, self.schedule, number, loss)
         return network, training
 
-    def sample(self, labeled: Tensor, problem: Problem, number: int) -> Tensor:
-        """``(R, n)`` bool: as many random unlabeled nodes as there are labeled ones."""
-        streams = Streams([derive(s, SAMPLE, number) for s in problem.seeds], labeled.device)
-        order = ranks(streams.uniform(labeled.shape[1]), problem.pool & ~labeled)
-        return order < labeled.sum(1, keepdim=True).clamp_max(labeled.shape[1] - 1)
+    def sample(self, count: Tensor, problem: Problem, number: int) -> Tensor:
+        """``(R, n)`` bool: ``count`` ``(R,)`` random nodes of the pool, or all that it has."""
+        streams = Streams([derive(s, SAMPLE, number) for s in problem.seeds], count.device)
+        order = ranks(streams.uniform(problem.pool.shape[1]), problem.pool)
+        return problem.pool & (order < count[:, None])
 
     def weights(self, labels: Tensor, sample: Tensor, problem: Problem) -> Tensor | None:
         """``(R, n)`` weights of the labeled nodes by kernel mean matching; None if all are one."""

@@ -25,11 +25,11 @@ class SRGNNST(ST, SRGNN):
 
     name: ClassVar[str] = "srgnn_st"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        name: {"stages": 1, "cmd_weight": 1.0, **settings} if settings else {}
-        for name, settings in SRGNN.presets.items()
+        preset: {"stages": 1, "cmd_weight": 1.0, **settings} if settings else {}
+        for preset, settings in SRGNN.presets.items()
     }
 
-    stages: int = param(5, "rounds of pseudo-labels, which share them out", low=1)
+    stages: int = param(5, "rounds of pseudo-labels, which share them out", low=1, high=40)
     cmd_weight: float = param(0.3, "weight of the CMD", low=0, symbol="λ")
 
     def learn(self, labels: Tensor, problem: Problem, number: int) -> Network:

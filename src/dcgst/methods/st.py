@@ -23,14 +23,14 @@ class ST(NeuralMethod):
     r"""Train, take the most confident nodes of each class as labeled, train afresh.
 
     Class j is given :math:`t_j = \lfloor 3\eta\,s_j \rfloor` pseudo-labels: :math:`s_j` is its
-    share among the given labels, and :math:`\eta = n / \bar d^{\,L}` the number of labels from
-    which L layers would reach all n nodes at mean degree :math:`\bar d`.
+    share among the given labels, and :math:`\eta = n / \bar d^{\,2}` the number of labels from
+    which two layers would reach all n nodes at mean degree :math:`\bar d`.
     """
 
     name: ClassVar[str] = "st"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = dict(GCN.presets)
 
-    stages: int = param(1, "rounds of pseudo-labels, which share them out", low=1)
+    stages: int = param(1, "rounds of pseudo-labels, which share them out", low=1, high=40)
     per_class: int | None = param(
         None, "pseudo-labels of each class in all; by default t, from the graph", low=1, symbol="t"
     )
@@ -60,28 +60,33 @@ class ST(NeuralMethod):
     def choose(self, output: Output, labels: Tensor, problem: Problem, number: int) -> Stage:
         """The most confident of the nodes that have no label yet."""
         free = problem.pool & (labels < 0)
-        return most_confident(output.logits, free, self.per_stage(problem))
+        return most_confident(output.logits, free, self.share(problem, number))
 
-    def per_stage(self, problem: Problem) -> Tensor:
-        """``(R, C)`` how many pseudo-labels each stage adds to each class."""
+    def share(self, problem: Problem, number: int) -> Tensor:
+        """``(R, C)`` how many pseudo-labels a stage adds to each class; all stages add up to t."""
         shares = class_shares(problem)
         if self.per_class is None:
-            total = 3 * labels_to_reach_all(problem) * shares
+            total = (3 * labels_to_reach_all(problem) * shares).floor().clamp_min(1)
         else:
-            total = self.per_class * (shares > 0)
-        return (total.floor() / self.stages).ceil()
+            total = shares.new_full(shares.shape, self.per_class)
+        total = total * (shares > 0)  # what no label names is not to be trusted
+        before, after = (total * part / self.stages for part in (number - 1, number))
+        return after.floor() - before.floor()
 
 
-def labels_to_reach_all(problem: Problem, layers: int = 2) -> float:
-    """η: how many nodes it takes to have all others within so many edges, on average."""
+def labels_to_reach_all(problem: Problem) -> float:
+    """η: how many nodes it takes to have all others within two edges, on average."""
     nodes = problem.labels.shape[1]
     degree = problem.adjacency.pattern.num_entries / nodes
-    return float(nodes / max(1.0, degree) ** layers)
+    return float(nodes / max(1.0, degree) ** 2)
 
 
 def most_confident(logits: Tensor, free: Tensor, count: Tensor) -> Stage:
-    """The free nodes ``(R, n)`` of highest confidence, ``count`` ``(R, C)`` of each class."""
+    """The free nodes ``(R, n)`` of highest confidence, ``count`` ``(R, C)`` of each class.
+
+    Candidates are twice as many, so that the audit shows who came next.
+    """
     confidence, predicted = logits.softmax(-1).max(-1)
     rank = ranks(confidence, free, predicted)
-    chosen = free & (rank < count.gather(1, predicted))
-    return Stage(predicted, confidence, chosen, rank, chosen)
+    limit = count.gather(1, predicted)
+    return Stage(predicted, confidence, free & (rank < 2 * limit), rank, free & (rank < limit))

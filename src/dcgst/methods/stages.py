@@ -122,6 +122,7 @@ class Stages:
         self.reasons = ["no pseudo-labels"] * runs
         self.audits = [[] for _ in range(runs)]
         self.predictions = [[] for _ in range(runs)]
+        self._past = [(self.labels, self.joined)]
         self._lowest = torch.full((runs,), float("inf"), device=device)
         self._waited = torch.zeros(runs, dtype=torch.long, device=device)
 
@@ -156,6 +157,7 @@ class Stages:
         self.labels = self.propose(stage)
         stays = (self.labels >= 0) & (self.joined != NEVER)
         self.joined = torch.where(stays, self.joined, torch.where(self.labels >= 0, number, NEVER))
+        self._past.append((self.labels, self.joined))
         before, after = cmd_before.tolist(), cmd.tolist()
         labeled = (self.labels >= 0).sum(1).tolist()
         candidates = stage.candidates.sum(1).tolist()
@@ -182,7 +184,19 @@ class Stages:
             self._stop(self._waited >= self.patience, waited)
             self._stop(exhausted, "the pool is exhausted")
         if number >= self.most:
-            self._stop(torch.ones_like(exhausted), _done(self.most, "stage"))
+            self._stop(torch.ones_like(exhausted), _done(self.most))
+
+    def return_to(self, numbers: Tensor) -> None:
+        """Forget, run by run, what came after the stage of the given number ``(R,)``."""
+        for run, number in enumerate(numbers.tolist()):
+            if number + 1 < len(self.history[run]):
+                self.labels, self.joined = self.labels.clone(), self.joined.clone()
+                self.labels[run], self.joined[run] = (past[run] for past in self._past[number])
+                tried = len(self.history[run]) - 1
+                del self.history[run][number + 1 :]
+                del self.audits[run][number:]
+                del self.predictions[run][number:]
+                self.reasons[run] = f"stage {number} of {tried} did best on validation"
 
     def _shift(self, z: Tensor, labels: Tensor) -> Tensor:
         return shift(z, labels, self.pool, self.support)
@@ -197,5 +211,5 @@ class Stages:
         return np.concatenate([np.zeros(0, dtype=AUDIT), *self.audits[run]])
 
 
-def _done(count: int, noun: str) -> str:
-    return f"one {noun} done" if count == 1 else f"all {count} {noun}s done"
+def _done(count: int) -> str:
+    return "one stage done" if count == 1 else f"all {count} stages done"

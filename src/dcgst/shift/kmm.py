@@ -16,34 +16,28 @@ class Gram:
     r"""Kernel values :math:`\exp(-\gamma\lVert x_i - y_j\rVert^2)` of sparse rows, averaged over γ.
 
     Where two rows share no column, the value is the product :math:`u_i v_j` of
-    :math:`u_i = \exp(-\gamma\lVert x_i\rVert^2)` and likewise v. So the matrix is of rank one plus
-    what the pairs with common columns add, and only those are held: nothing is lost.
+    :math:`u_i = \exp(-\gamma\lVert x_i\rVert^2)` and likewise v. So the matrix is one of rank one
+    for each γ plus what the pairs with common columns add, and only those are held: nothing is
+    lost.
 
     Args:
         left: ``(m, n)`` rows.
         right: ``(k, n)`` rows.
-        gammas: widths.
     """
 
-    def __init__(
-        self, left: sp.csr_array, right: sp.csr_array, gammas: tuple[float, ...] = GAMMAS
-    ) -> None:
-        inner = sp.csr_array(left @ right.T)
-        lengths = [np.asarray((rows * rows).sum(axis=1)).reshape(-1) for rows in (left, right)]
-        self.parts = []
-        for gamma in gammas:
-            u, v = (np.exp(-gamma * length) for length in lengths)
-            extra = inner.copy()
-            extra.data = np.expm1(2 * gamma * inner.data)
-            self.parts.append((u, v, extra))
+    def __init__(self, left: sp.csr_array, right: sp.csr_array) -> None:
+        inner = sp.coo_array(left @ right.T)
+        squares = [np.asarray((rows * rows).sum(axis=1)).reshape(-1) for rows in (left, right)]
+        self.u, self.v = (np.exp(-np.outer(GAMMAS, square)) for square in squares)
+        extra = np.zeros_like(inner.data)
+        for gamma, u, v in zip(GAMMAS, self.u, self.v, strict=True):
+            extra += u[inner.row] * v[inner.col] * np.expm1(2 * gamma * inner.data)
+        self.extra = sp.csr_array((extra, (inner.row, inner.col)), shape=inner.shape)
 
     def __matmul__(self, weights: Vector) -> Vector:
         """``(m,)`` the product with weights ``(k,)``."""
-        total = 0.0
-        for u, v, extra in self.parts:
-            scaled = v * weights
-            total = total + u * (scaled.sum() + extra @ scaled)
-        return np.asarray(total / len(self.parts))
+        product: Vector = (self.u.T @ (self.v @ weights) + self.extra @ weights) / len(GAMMAS)
+        return product
 
 
 def kmm_weights(
@@ -52,27 +46,27 @@ def kmm_weights(
     groups: NDArray[np.int64],
     *,
     least: float = 0.2,
-    steps: int = 500,
+    steps: int = 5000,
 ) -> Vector:
     r"""``(m,)`` weights under which the source's mean is nearest to the target's in kernel space.
 
     .. math:: \min_w \tfrac12 w^\top H w - \tfrac{m}{k} \mathbf 1^\top K^\top w \quad
               w_i \ge least, \; \textstyle\sum_{i \in g} w_i = |g|
 
-    by accelerated projected gradient.
+    by projected gradient with momentum, which is dropped whenever it leads uphill.
 
     Args:
         source: ``(m, n)`` sparse rows.
         target: ``(k, n)`` sparse rows.
         groups: ``(m,)`` group of each source row; within each the mean weight is one.
         least: the smallest weight.
-        steps: of the descent; it stops earlier when nothing moves.
+        steps: the most steps; it ends when nothing moves any more.
     """
     count = source.shape[0]
     gram = Gram(source, source)
     pull = count / max(1, target.shape[0]) * (Gram(source, target) @ np.ones(target.shape[0]))
     members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
-    step = 1 / _largest_eigenvalue(gram, count)
+    step = 1 / _steepest(gram, members, count)
     weights = looked = np.ones(count)
     momentum = 1.0
     for _ in range(steps):
@@ -80,24 +74,46 @@ def kmm_weights(
         new = np.empty(count)
         for group in members:
             new[group] = least + _onto_simplex(moved[group] - least, len(group) * (1 - least))
+        if (looked - new) @ (new - weights) > 0:
+            momentum = 1.0
         faster = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-        looked = new + (momentum - 1) / faster * (new - weights)
-        change = np.abs(new - weights).max()
-        weights, momentum = new, faster
-        if change < 1e-7:
+        change = new - weights
+        looked, weights = new + (momentum - 1) / faster * change, new
+        momentum = faster
+        if np.abs(change).max() < 1e-9:
             break
     return weights
 
 
 def _onto_simplex(point: Vector, total: float) -> Vector:
     """The nearest point whose parts are not negative and sum to ``total``."""
+    if total <= 0:
+        return np.zeros_like(point)
     ordered = np.sort(point)[::-1]
     excess = (np.cumsum(ordered) - total) / np.arange(1, len(point) + 1)
-    shift = excess[np.flatnonzero(ordered > excess)[-1]] if total > 0 else ordered[0]
-    nearest: Vector = np.maximum(point - shift, 0)
+    nearest: Vector = np.maximum(point - excess[np.flatnonzero(ordered > excess)[-1]], 0)
     return nearest
 
 
-def _largest_eigenvalue(gram: Gram, count: int) -> float:
-    """An upper bound that is nearly met: kernel values are not negative, so row sums bound it."""
-    return float((gram @ np.ones(count)).max())
+def _steepest(gram: Gram, members: list[NDArray[np.int64]], count: int) -> float:
+    """How fast the gradient can change along moves that leave every group's sum as it is.
+
+    The sums are what most of a kernel matrix of near rows speaks of, so this is far below its
+    largest eigenvalue, and steps may be as much longer. By power iteration, with a margin.
+    """
+
+    def without_sums(vector: Vector) -> Vector:
+        moved = vector.copy()
+        for group in members:
+            moved[group] -= moved[group].mean()
+        return moved
+
+    vector = without_sums(np.cos(np.arange(count, dtype=np.float64) ** 2))
+    largest = 1.0
+    for _ in range(50):
+        length = np.linalg.norm(vector)
+        if length < 1e-9:  # nothing can move, as where every group has one member
+            return 1.0
+        vector = without_sums(gram @ (vector / length))
+        largest = float(np.linalg.norm(vector))
+    return 1.3 * largest

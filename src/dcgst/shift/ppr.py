@@ -101,8 +101,37 @@ def ppr_push(
     where it is (self-loops). Each result is below the true value by at most ``epsilon`` times its
     degree. Beyond two vectors over all nodes, work depends on what is reached only.
     """
+    return _push(adjacency, _degrees(adjacency), root, teleport, epsilon)
+
+
+def sparse_ppr_rows(
+    adjacency: sp.csr_array, nodes: NDArray[np.int64], teleport: float, epsilon: float = 1e-4
+) -> sp.csr_array:
+    """``(len(nodes), n)`` approximate PageRank rows by :func:`ppr_push`, where it arrives."""
+    degrees = _degrees(adjacency)
+    reached, values = [], []
+    for node in nodes:
+        row = _push(adjacency, degrees, node, teleport, epsilon)
+        reached.append(np.flatnonzero(row))
+        values.append(row[reached[-1]])
+    ends = np.cumsum([0, *(len(columns) for columns in reached)])
+    parts = (np.concatenate(values), np.concatenate(reached), ends)
+    return sp.csr_array(parts, shape=(len(nodes), adjacency.shape[0]))
+
+
+def _degrees(adjacency: sp.csr_array) -> NDArray[np.float64]:
+    """``(n,)`` with self-loops."""
+    return np.asarray(adjacency.sum(axis=1)).reshape(-1).astype(np.float64) + 1
+
+
+def _push(
+    adjacency: sp.csr_array,
+    degree: NDArray[np.float64],
+    root: int,
+    teleport: float,
+    epsilon: float,
+) -> NDArray[np.float64]:
     indptr, indices, weights = adjacency.indptr, adjacency.indices, adjacency.data
-    degree = np.asarray(adjacency.sum(axis=1)).reshape(-1).astype(np.float64) + 1
     settled = np.zeros(adjacency.shape[0])
     residual = np.zeros(adjacency.shape[0])
     residual[root] = 1.0
@@ -120,11 +149,3 @@ def ppr_push(
         touched = np.unique(np.concatenate([active, indices[entries]]))
         active = touched[residual[touched] > epsilon * degree[touched]]
     return settled
-
-
-def sparse_ppr_rows(
-    adjacency: sp.csr_array, nodes: NDArray[np.int64], teleport: float, epsilon: float = 1e-4
-) -> sp.csr_array:
-    """``(len(nodes), n)`` approximate PageRank rows by :func:`ppr_push`, where it arrives."""
-    rows = [sp.csr_array(ppr_push(adjacency, node, teleport, epsilon)[None]) for node in nodes]
-    return sp.csr_array(sp.vstack(rows))
