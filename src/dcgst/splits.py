@@ -203,9 +203,10 @@ class Request:
         """The nodes of a class; an error if there are fewer than are to be labeled."""
         members = np.flatnonzero(self.graph.labels[:first_nodes] == label)
         if members.size < self.count(members):
+            remedy = "ask for fewer labels per class" if members.size else "leave the class out"
             raise InputError(
                 f"class {self.graph.class_names[label]!r} has {members.size} nodes to draw from, "
-                f"fewer than {self.per_class}; ask for fewer labels per class"
+                f"fewer than {self.per_class}; {remedy}"
             )
         return members
 

@@ -57,7 +57,8 @@ def test_bench_as_a_table_with_settings_from_a_file(tmp_path):
                  "--config", str(path))  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "gcn (sage)" in done.stdout
-    assert "ppr-s, 5/class" in done.stdout
+    assert "5/class" in done.stdout
+    assert "ppr-s labels" in done.stdout
     assert done.stderr == ""
 
 
@@ -70,6 +71,26 @@ def test_published_settings_by_labels_per_class_are_found():
     assert plain["preset"] == "paper/cora"
     assert rows["preset"] == "paper/cora/10"
     assert rows["settings"]["threshold"] == 0.7
+
+
+def test_a_preset_that_one_method_has_leaves_others_at_their_default():
+    done = dcgst("bench", "--method", "gcn,lp,mlp", "--dataset", "synthetic", "--runs", "1",
+                 "--preset", "paper/cora", "--set", "epochs=2",
+                 "--set", "backbone=sage")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "gcn (sage, paper/cora)" in done.stdout.replace("\n", "")
+    assert "lp (" not in done.stdout
+    assert "mlp (" not in done.stdout
+    nobody = dcgst("bench", "--method", "lp", "--preset", "paper/cora")
+    assert nobody.returncode == 2
+    assert "unknown preset of lp 'paper/cora'" in nobody.stderr
+
+
+def test_bad_values_are_told_before_anyone_trains():
+    done = dcgst("bench", "--method", "drgst,st", "--set", "stages=0", "--json")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "st: stages must be at least 1, got 0" in done.stderr
 
 
 def test_methods_lists_names_and_the_settings_of_one():

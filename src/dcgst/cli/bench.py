@@ -15,8 +15,8 @@ from dcgst.cli.output import JsonOption, QuietOption, console, print_json, progr
 from dcgst.datasets import load
 from dcgst.errors import InputError, unknown
 from dcgst.graph import Graph
-from dcgst.methods import METHODS, method
-from dcgst.methods.params import parse
+from dcgst.methods import METHODS, Method, method
+from dcgst.methods.params import check, parse
 
 
 def bench(
@@ -52,7 +52,7 @@ def bench(
     quiet: QuietOption = False,
 ) -> None:
     """Measure the accuracy of methods on data sets, under one protocol."""
-    names = [name.strip() for name in method_names.split(",")]
+    names = [name.strip().lower() for name in method_names.split(",") if name.strip()]
     for name in names:
         if name not in METHODS:
             raise unknown("method", name, METHODS)
@@ -61,14 +61,13 @@ def bench(
     labels = Labels(sampler, rate, per_class, runs, first_run)
     pairs = _pairs(settings or [], names)
     own = {name: _settings(name, config, pairs, device) for name in names}
-    for name in names:  # mistakes are told before anything is loaded
-        method(name, METHODS[name].nearest_preset(preset, 1), **own[name])
+    for name, chosen in _presets(names, preset, 1).items():  # mistakes are told before all work
+        _make(name, chosen, own[name])
     records: list[Record] = []
     for data in dataset.split(","):
         graph = load(data.strip())
-        count = _per_class(graph, labels)
-        presets = {name: METHODS[name].nearest_preset(preset, count) for name in names}
-        methods = {name: method(name, presets[name], **own[name]) for name in names}
+        presets = _presets(names, preset, _per_class(graph, labels))
+        methods = {name: _make(name, presets[name], own[name]) for name in names}
         for name, instance in methods.items():
             title = f"{name} on {graph.name}"
             trainings = runs * instance.replicas * instance.trainings
@@ -102,9 +101,10 @@ def _settings(
     settings = {} if config is None else _table(config, name)
     if device is not None:
         settings["device"] = device
-    own = {field.name for field in dataclasses.fields(METHODS[name])}
+    fields = {field.name: field.metadata for field in dataclasses.fields(METHODS[name])}
     for key, text in pairs.items():
-        if key in own:
+        # What has one choice only, like the backbone of an MLP, is not to be set.
+        if key in fields and len(fields[key]["choices"] or "some") > 1:
             settings[key] = parse(METHODS[name], key, text)
     return settings
 
@@ -124,6 +124,23 @@ def _table(path: Path, name: str) -> dict[str, Any]:
     return dict(content.get(name, {}))
 
 
+def _presets(names: list[str], preset: str, per_class: float) -> dict[str, str]:
+    """Each method's preset of that name; its default if it has none but another method has."""
+    found = {name: METHODS[name].nearest_preset(preset, per_class) for name in names}
+    known = [name for name in names if found[name] in METHODS[name].presets]
+    return {name: found[name] if name in known or not known else "default" for name in names}
+
+
+def _make(name: str, preset: str, settings: dict[str, Any]) -> Method:
+    """A method whose settings have been checked."""
+    instance = method(name, preset, **settings)
+    try:
+        check(instance)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from error
+    return instance
+
+
 def _per_class(graph: Graph, labels: Labels) -> float:
     """Labels per class on average, as they are asked for."""
     if labels.per_class is not None:
@@ -133,9 +150,12 @@ def _per_class(graph: Graph, labels: Labels) -> float:
     return float(graph.masks["train"].sum()) / graph.num_classes if "train" in graph.masks else 1.0
 
 
-def _usual(name: str) -> object:
-    """The backbone a method has unless told otherwise."""
-    return getattr(METHODS[name], "backbone", None)
+def _title(record: Record) -> str:
+    """The method, with its backbone and preset where they are not the usual ones."""
+    usual = (None, getattr(METHODS[record.method], "backbone", None))
+    others = [] if record.backbone in usual else [str(record.backbone)]
+    others += [] if record.preset == "default" else [record.preset]
+    return f"{record.method} ({', '.join(others)})" if others else record.method
 
 
 def _count(number: int, noun: str) -> str:
@@ -149,11 +169,10 @@ def _show(records: list[Record]) -> None:
     for column in table.columns[3:]:
         column.justify = "right"
     for r in records:
-        count = f"{r.sampler}, {r.per_class}/class" if r.per_class else r.sampler
         table.add_row(
             r.dataset if r.official else f"{r.dataset} (substitute features)",
-            r.method if r.backbone in (None, _usual(r.method)) else f"{r.method} ({r.backbone})",
-            count,
+            _title(r),
+            f"{r.per_class}/class" if r.per_class else "uneven",
             f"{r.mean:.1f} ± {r.std:.1f}",
             f"{r.cmd_before:.3f}",
             f"{r.cmd_after:.3f}",
@@ -161,7 +180,8 @@ def _show(records: list[Record]) -> None:
         )
     console.print(table)
     console.print(
-        f"\nMean and standard deviation over {_count(records[0].runs, 'run')}. CMD: how far "
+        f"\nMean and standard deviation over {_count(records[0].runs, 'run')} with "
+        f"{records[0].sampler} labels. CMD: how far "
         "labeled nodes are from the rest, before and after pseudo-labels, as each method sees "
         "them; near zero once all are labeled."
     )

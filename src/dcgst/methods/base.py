@@ -239,7 +239,8 @@ class Method(ABC):
         if unlabeled.any():
             node = int(np.argwhere(unlabeled)[0][1])
             raise InputError(
-                f"node {str(graph.ids[node])!r} is to train or validate, but its label is unknown"
+                f"node {str(graph.ids[node])!r} is to train or validate, but its label is unknown; "
+                "are the labels (y) there?"
             )
         for number, train in zip(split.runs, split.train, strict=True):
             present = np.unique(graph.labels[train])

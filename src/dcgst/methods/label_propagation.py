@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
+
 from dcgst.engine.smoothing import Filter
 from dcgst.methods.base import Method
 from dcgst.methods.labels import class_shares, one_hot
@@ -12,9 +14,6 @@ from dcgst.methods.outcome import Outcome, Problem
 from dcgst.methods.params import param
 from dcgst.methods.stages import Stages
 from dcgst.nn.gcn import symmetric_normalised
-
-PRIOR = 1e-6
-"""What the classes' shares count against what arrives: they decide where nothing does."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -36,8 +35,9 @@ class LabelPropagation(Method):
     def solve(self, problem: Problem) -> Outcome:
         operator = symmetric_normalised(problem.adjacency)
         flowed = Filter(1 - self.alpha, self.steps)(operator, one_hot(problem))
-        scores = flowed + PRIOR * class_shares(problem)[:, None]
-        proba = scores / scores.sum(-1, keepdim=True)
+        arrived = flowed.sum(-1, keepdim=True)
+        shares = class_shares(problem)[:, None]
+        proba = torch.where(arrived > 0, flowed / arrived, shares)
         stages = Stages(problem.labels, problem.pool)
         stages.begin(proba)
         stages.reasons = [f"all {self.steps} steps done"] * len(problem.seeds)

@@ -62,13 +62,15 @@ def _mean(z: Tensor, share: Tensor) -> Tensor:
 
 
 def _range(source: Tensor, target: Tensor) -> Tensor:
-    """Largest minus smallest value ``(...)``, a constant, above the rounding errors of both."""
+    """Largest minus smallest value ``(...)``, a constant; without end where all values are one.
+
+    Then nothing is far from anything, and rounding errors must not be scaled up.
+    """
     both = (source.detach(), target.detach())
     highest = torch.maximum(*(z.amax(dim=(-2, -1)) for z in both))
     lowest = torch.minimum(*(z.amin(dim=(-2, -1)) for z in both))
-    limits = torch.finfo(source.dtype)
-    least = torch.maximum(highest.abs(), lowest.abs()) * limits.eps**0.5
-    return torch.maximum(highest - lowest, least).clamp_min(limits.tiny**0.125)
+    spread = (highest - lowest).clamp_min(torch.finfo(source.dtype).tiny ** 0.125)
+    return torch.where(highest > lowest, spread, float("inf"))
 
 
 def farthest(z: Tensor, labeled: Tensor, pool: Tensor, count: int) -> Tensor:
