@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from dcgst.bench.provenance import PeakMemory, commit, device_name, versions
 from dcgst.engine.training import Callback
 from dcgst.evaluate.metrics import accuracy
 from dcgst.graph import Graph
 from dcgst.methods import Method
+from dcgst.methods.base import device_of
 from dcgst.splits import Split, sample
 
 
@@ -58,6 +60,12 @@ class Record:
     seconds: float
     official: bool
     settings: dict[str, Any]
+    device: str
+    peak_mib: float
+    commit: str | None
+    versions: dict[str, str]
+    stages: list[list[dict[str, float]]] | None = None
+    """The history of each run, where it was asked for."""
 
 
 def run_cell(
@@ -66,9 +74,16 @@ def run_cell(
     labels: Labels,
     preset: str = "default",
     callbacks: Sequence[Callback] = (),
+    *,
+    stages: bool = False,
 ) -> Record:
-    """Fit all runs and measure accuracy on the pool; the standard deviation is over the runs."""
+    """Fit all runs and measure accuracy on the pool; the standard deviation is over the runs.
+
+    With ``stages`` the record also tells the history of every run.
+    """
     split = labels.sample(graph)
+    device = device_of(method.device)
+    memory = PeakMemory(device)
     start = time.perf_counter()
     results = method.fit_runs(graph, split, callbacks=callbacks)
     seconds = time.perf_counter() - start
@@ -95,7 +110,16 @@ def run_cell(
         seconds=round(seconds, 3),
         official=graph.official,
         settings=method.get_params(),
+        device=device_name(device),
+        peak_mib=memory.mib(),
+        commit=commit(),
+        versions=versions(),
+        stages=[_rounded(result.history) for result in results] if stages else None,
     )
+
+
+def _rounded(history: list[dict[str, float]]) -> list[dict[str, float]]:
+    return [{key: round(value, 4) for key, value in record.items()} for record in history]
 
 
 def _per_class(graph: Graph, split: Split) -> int | None:

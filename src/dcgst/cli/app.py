@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import dcgst
-from dcgst.cli import bench, datasets, demo, methods
+from dcgst.cli import bench, datasets, demo, methods, reproduce
 from dcgst.cli.output import errors
 from dcgst.errors import InputError
 
@@ -22,6 +22,7 @@ app = typer.Typer(
 )
 app.command()(demo.demo)
 app.command()(bench.bench)
+app.command()(reproduce.reproduce)
 app.command()(datasets.datasets)
 app.command()(methods.methods)
 

@@ -205,7 +205,7 @@ class Method(ABC):
     ) -> tuple[list[Result], list[Backbone]]:
         """Every run and replica, so many at a time."""
         jobs = [(run, replica) for run in range(len(split)) for replica in range(self.replicas)]
-        device = _device(self.device)
+        device = device_of(self.device)
         together = device.type == "cuda" or self.all_at_once
         chunk = self.chunk or (len(jobs) if together else 1)
         x = features_on(self.features(graph), device)
@@ -311,7 +311,8 @@ class Method(ABC):
             raise InputError(f"this {self.name} is not fitted yet; call fit first")
 
 
-def _device(name: str) -> torch.device:
+def device_of(name: str) -> torch.device:
+    """The device of that name; ``auto`` is a GPU if there is one."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

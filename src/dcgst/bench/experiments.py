@@ -1,0 +1,143 @@
+"""Every experiment of the paper as cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dcgst.bench.cells import Cell, unique
+from dcgst.errors import unknown
+
+RIVALS = ("gcn", "st", "m3s", "drgst", "srgnn", "eerm", "srgnn_st")
+"""The methods that DC-GST is compared with, in the order of the paper's tables."""
+
+RATES = {
+    "cora": (0.005, 0.01, 0.02, 0.03, 0.05),
+    "citeseer": (0.005, 0.01, 0.02, 0.03),
+    "pubmed": (0.0003, 0.0005, 0.001),
+    "ogbn-arxiv": (0.01, 0.05),
+}
+ABLATIONS: dict[str, dict[str, Any]] = {
+    "full": {},
+    "no_ep_cmd": {"cmd_weight": 0.0},
+    "no_ner": {"ner_weight": 0.0},
+    "no_ep": {"edge_predictor": False},
+}
+SENSITIVITY = {
+    ("cora", "cmd_weight"): (1.0, 3.0, 8.0, 13.0, 18.0, 28.0),
+    ("cora", "predictor_weight"): (0.05, 0.1, 0.3, 0.5, 0.7),
+    ("cora", "ner_weight"): (0.03, 0.05, 0.1, 0.18, 0.26),
+    ("citeseer", "cmd_weight"): (2.0, 6.0, 12.0, 18.0, 26.0),
+    ("citeseer", "predictor_weight"): (0.4, 0.5, 0.6, 0.8, 1.0),
+    ("citeseer", "ner_weight"): (0.02, 0.08, 0.2, 0.4, 0.8),
+}
+BACKBONES = ("gat", "sage")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or figure of the paper: what it shows, and the cells it is made of."""
+
+    name: str
+    title: str
+    cells: Callable[[], list[Cell]]
+
+
+def methods_on(dataset: str, sampler: str = "released") -> list[Cell]:
+    """All eight methods at every rate, DC-GST also with the paper's settings."""
+    return [
+        cell
+        for rate in RATES[dataset]
+        for cell in (
+            *(Cell(dataset, name, rate, sampler) for name in (*RIVALS, "dcgst")),
+            Cell(dataset, "dcgst", rate, sampler, f"paper/{dataset}"),
+        )
+    ]
+
+
+def _main() -> list[Cell]:
+    return [*methods_on("cora"), *methods_on("pubmed")]
+
+
+def _citeseer() -> list[Cell]:
+    return methods_on("citeseer")
+
+
+def _random() -> list[Cell]:
+    return methods_on("citeseer", "uniform")
+
+
+def _large() -> list[Cell]:
+    return methods_on("ogbn-arxiv")
+
+
+def _ablations() -> list[Cell]:
+    return [
+        Cell(dataset, "dcgst", 0.02, preset=f"paper/{dataset}", settings=settings)
+        for dataset in ("cora", "citeseer")
+        for settings in ABLATIONS.values()
+    ]
+
+
+def _shift() -> list[Cell]:
+    names = ("gcn", "st", "m3s", "drgst", "dcgst")
+    return [
+        *(Cell("cora", name, 0.02) for name in names),
+        Cell("cora", "dcgst", 0.02, preset="paper/cora"),
+    ]
+
+
+def _sensitivity() -> list[Cell]:
+    return [
+        Cell(dataset, "dcgst", 0.02, preset=f"paper/{dataset}", settings={setting: value})
+        for (dataset, setting), values in SENSITIVITY.items()
+        for value in values
+    ]
+
+
+def _by_stage() -> list[Cell]:
+    return [
+        Cell("citeseer", name, 0.02, sampler, preset, stages=True)
+        for sampler in ("uniform", "released")
+        for name, preset in (("dcgst", "paper/citeseer"), ("m3s", "default"))
+    ]
+
+
+def _backbones() -> list[Cell]:
+    return [
+        Cell(dataset, name, 0.02, settings={"backbone": backbone})
+        for dataset in ("cora", "citeseer")
+        for backbone in BACKBONES
+        for name in (*RIVALS, "dcgst")
+    ]
+
+
+EXPERIMENTS = {
+    experiment.name: experiment
+    for experiment in (
+        Experiment("table1", "biased labels on Cora and PubMed", _main),
+        Experiment("table2", "biased labels on CiteSeer", _citeseer),
+        Experiment("table3", "ablation on Cora and CiteSeer", _ablations),
+        Experiment("table4", "the data sets", list),
+        Experiment("table5", "random labels on CiteSeer", _random),
+        Experiment("fig1", "shift on Cora, method by method", _shift),
+        Experiment("fig4", "sensitivity of the three weights", _sensitivity),
+        Experiment("fig5", "shift and accuracy, stage by stage", _by_stage),
+        Experiment("fig6", "GAT and GraphSAGE backbones", _backbones),
+        Experiment("arxiv", "biased labels on ogbn-arxiv, of table 1", _large),
+    )
+}
+
+
+def chosen(names: list[str]) -> list[Experiment]:
+    """The experiments of these names, ``all`` for every one."""
+    for name in names:
+        if name != "all" and name not in EXPERIMENTS:
+            raise unknown("experiment", name, ["all", *EXPERIMENTS])
+    return [e for e in EXPERIMENTS.values() if e.name in names or "all" in names]
+
+
+def cells_of(experiments: list[Experiment], runs: int = 10) -> list[Cell]:
+    """Every cell of these experiments once, with so many runs."""
+    return unique(cell.with_runs(runs) for e in experiments for cell in e.cells())

@@ -1,0 +1,74 @@
+"""Where a figure comes from: versions, device, commit, memory."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import resource
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import dcgst
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Of everything that numbers depend on."""
+    return {
+        "dcgst": dcgst.__version__,
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "numpy": str(np.__version__),
+    }
+
+
+@cache
+def commit() -> str | None:
+    """The commit that is checked out, with a plus if files differ from it; None outside of git."""
+    folder = Path(__file__).parent
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(folder), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", str(folder.parent))
+        return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def device_name(device: torch.device) -> str:
+    """The graphics card, or the kind of processor."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"CPU ({platform.machine()}, {torch.get_num_threads()} threads)"
+
+
+class PeakMemory:
+    """The most memory in use at once since it was made, in MiB.
+
+    On a GPU what tensors took there; on a CPU what the process held, where the system lets it be
+    counted anew, and otherwise the most since the process began.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        if device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(device)
+        else:
+            with contextlib.suppress(OSError):
+                Path("/proc/self/clear_refs").write_text("5")
+
+    def mib(self) -> float:
+        if self.device.type == "cuda":
+            return round(torch.cuda.max_memory_allocated(self.device) / 2**20, 1)
+        with contextlib.suppress(OSError):
+            for line in Path("/proc/self/status").read_text().splitlines():
+                if line.startswith("VmHWM:"):
+                    return round(int(line.split()[1]) / 1024, 1)
+        return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)

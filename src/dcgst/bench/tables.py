@@ -1,0 +1,197 @@
+"""The paper's tables from records: ours beside the published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata, wilcoxon
+
+from dcgst.bench.cells import Cell
+from dcgst.bench.experiments import ABLATIONS, RATES, RIVALS
+from dcgst.bench.published import Figure, published, published_ablation
+from dcgst.bench.records import Records
+from dcgst.datasets import CATALOGUE
+
+TITLES = {
+    "gcn": "GCN",
+    "st": "ST",
+    "m3s": "M3S",
+    "drgst": "DR-GST",
+    "srgnn": "SR-GNN",
+    "eerm": "EERM",
+    "srgnn_st": "SR-GNN + ST",
+    "dcgst": "DC-GST",
+}
+ABLATION_TITLES = {
+    "full": "full",
+    "no_ep_cmd": "no CMD on EP",
+    "no_ner": "no NER",
+    "no_ep": "no EP",
+}
+BETTER = "°"
+"""Marks a rival that DC-GST beats in the same runs, beyond chance."""
+
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under headers, and what is to be said of them."""
+
+    title: str
+    headers: list[str]
+    rows: list[list[str]]
+    notes: list[str]
+
+    def markdown(self) -> str:
+        lines = [self.headers, ["---"] * len(self.headers), *self.rows]
+        body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        return "\n\n".join([f"### {self.title}", body, *self.notes])
+
+
+def comparison(
+    title: str, datasets: Sequence[str], sampler: str, records: Records, runs: int = 10
+) -> Table:
+    """All methods at every label rate, with ranks and significance."""
+    rows = [(name, "default") for name in (*RIVALS, "dcgst")] + [("dcgst", "paper")]
+    columns = [(dataset, rate) for dataset in datasets for rate in RATES[dataset]]
+    grid = [
+        [_answer(name, preset, dataset, sampler, rate, records, runs) for dataset, rate in columns]
+        for name, preset in rows
+    ]
+    best = [_best([line[i] for line in grid[:-1]]) for i in range(len(columns))]
+    beaten = [_beaten([line[i] for line in grid[:-1]]) for i in range(len(columns))]
+    body = []
+    for place, ((name, preset), answers) in enumerate(zip(rows, grid, strict=True)):
+        texts = []
+        for i, (dataset, rate) in enumerate(columns):
+            figure = published(dataset, sampler, rate, name)
+            text = _text(answers[i], figure, bold=place == best[i])
+            texts.append(text + (BETTER if place in beaten[i] else ""))
+        body.append([_row_title(name, preset), *texts, ""])
+    for line, rank in zip(body[:-1], _mean_ranks(grid[:-1]), strict=True):
+        line[-1] = rank
+    headers = ["", *(f"{dataset} {100 * rate:g} %" for dataset, rate in columns), "mean rank"]
+    return Table(title, headers, body, _notes(grid, columns))
+
+
+def ablation(records: Records, runs: int = 10) -> Table:
+    """The paper's method without one of its parts."""
+    body = []
+    for name, settings in ABLATIONS.items():
+        line = [ABLATION_TITLES[name]]
+        for dataset in ("cora", "citeseer"):
+            cell = Cell(dataset, "dcgst", 0.02, preset=f"paper/{dataset}", settings=settings)
+            answer = records.by_key.get(cell.with_runs(runs).key)
+            line.append(_text(answer, published_ablation(dataset, name)))
+        body.append(line)
+    notes = ["`paper/…` presets, 2 % biased labels; in brackets the published figure."]
+    return Table("Ablation", ["", "cora", "citeseer"], body, notes)
+
+
+def datasets() -> Table:
+    """How large the data sets are."""
+    body = [
+        [name, *(f"{count:,}" for count in (e.nodes, e.edges, e.features, e.classes))]
+        for name, e in CATALOGUE.items()
+        if name in RATES
+    ]
+    return Table("Data sets", ["", "nodes", "edges", "features", "classes"], body, [])
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values corrected for their number (Holm, 1979)."""
+    corrected = np.empty(len(p_values))
+    highest = 0.0
+    for place, index in enumerate(np.argsort(p_values)):
+        highest = max(highest, min(1.0, (len(p_values) - place) * p_values[index]))
+        corrected[index] = highest
+    return [float(value) for value in corrected]
+
+
+def _answer(
+    name: str,
+    preset: str,
+    dataset: str,
+    sampler: str,
+    rate: float,
+    records: Records,
+    runs: int,
+) -> Answer | None:
+    full = f"paper/{dataset}" if preset == "paper" else preset
+    return records.by_key.get(Cell(dataset, name, rate, sampler, full, runs=runs).key)
+
+
+def _row_title(name: str, preset: str) -> str:
+    return TITLES[name] if preset == "default" else f"{TITLES[name]}, the paper's settings"
+
+
+def _text(answer: Answer | None, figure: Figure | None, bold: bool = False) -> str:
+    """Ours, with the published figure in brackets where the data are the same."""
+    ours = "–" if answer is None else f"{answer['mean']:.1f} ± {answer['std']:.1f}"
+    if bold:
+        ours = f"**{ours}**"
+    if figure is None or (answer is not None and not answer["official"]):
+        return ours
+    return f"{ours} ({'OOM' if figure.mean is None else format(figure.mean, '.1f')})"
+
+
+def _best(answers: list[Answer | None]) -> int | None:
+    known = [place for place, answer in enumerate(answers) if answer is not None]
+    return max(known, key=lambda place: _mean(answers[place]), default=None)
+
+
+def _mean(answer: Answer | None) -> float:
+    return float("-inf") if answer is None else float(answer["mean"])
+
+
+def _beaten(answers: list[Answer | None]) -> set[int]:
+    """The rivals that DC-GST, the last of these, beats in the same runs: Wilcoxon, Holm, 5 %."""
+    ours = answers[-1]
+    rivals = [(place, a) for place, a in enumerate(answers[:-1]) if a is not None]
+    if ours is None or not rivals or len(ours["accuracy"]) < 2:
+        return set()
+    p_values = []
+    for _, rival in rivals:
+        gaps = np.subtract(ours["accuracy"], rival["accuracy"])
+        p_values.append(float(wilcoxon(gaps, alternative="greater").pvalue) if gaps.any() else 1.0)
+    return {place for (place, _), p in zip(rivals, holm(p_values), strict=True) if p < 0.05}
+
+
+def _mean_ranks(grid: list[list[Answer | None]]) -> list[str]:
+    """Each method's place, averaged over the cells that all methods have."""
+    means = np.array([[_mean(answer) for answer in line] for line in grid])
+    full = np.isfinite(means).all(axis=0)
+    if not full.any():
+        return [""] * len(grid)
+    ranks = np.stack([rankdata(-column) for column in means[:, full].T])
+    return [f"{rank:.1f}" for rank in ranks.mean(axis=0)]
+
+
+def _notes(grid: list[list[Answer | None]], columns: list[tuple[str, float]]) -> list[str]:
+    """What the marks mean, and where DC-GST is not first or below its published figure."""
+    notes = [
+        "Accuracy in percent, mean and standard deviation over the runs; in brackets the published "
+        f"figure. Bold: the best of the eight. {BETTER}: DC-GST is better in the same runs "
+        "(Wilcoxon, Holm over the rivals, 5 %)."
+    ]
+    behind, below = [], []
+    for i, (dataset, rate) in enumerate(columns):
+        answer, where = grid[-2][i], f"{dataset} {100 * rate:g} %"
+        if answer is None:
+            continue
+        if any(_mean(line[i]) > _mean(answer) for line in grid[:-2]):
+            behind.append(where)
+        figure = published(dataset, answer["sampler"], rate, "dcgst")
+        if figure and figure.mean and answer["official"] and answer["mean"] < figure.mean:
+            below.append(f"{where} (by {figure.mean - answer['mean']:.1f})")
+    if behind:
+        notes.append(f"DC-GST is not first at {', '.join(behind)}.")
+    if below:
+        notes.append(f"DC-GST is below its published figure at {', '.join(below)}.")
+    if any(a is not None and not a["official"] for line in grid for a in line):
+        notes.append("ogbn-arxiv with substitute features: not to be set beside published figures.")
+    return notes

@@ -1,0 +1,148 @@
+"""``dcgst reproduce``: the paper's tables and figures, ours beside the published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table as RichTable
+
+from dcgst.bench.cells import Cell
+from dcgst.bench.experiments import EXPERIMENTS, Experiment, cells_of, chosen
+from dcgst.bench.grid import Finished, estimate, missing, run_grid, workers_for
+from dcgst.bench.pages import tables
+from dcgst.bench.records import Records
+from dcgst.bench.tables import Table
+from dcgst.cli.output import JsonOption, QuietOption, console, errors, print_json
+from dcgst.datasets import CATALOGUE
+from dcgst.errors import InputError
+from dcgst.methods.base import device_of
+
+NAMES = ", ".join(EXPERIMENTS)
+
+
+def reproduce(
+    what: Annotated[
+        list[str] | None, typer.Argument(help=f"Any of {NAMES}; or all.", show_default=False)
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option(help="Of these only some, comma-separated.", show_default=False)
+    ] = None,
+    runs: Annotated[int, typer.Option(min=1, help="Runs of each cell; the paper has 10.")] = 10,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Cells at once.  [default: one per core]")
+    ] = None,
+    results: Annotated[
+        Path, typer.Option(help="File of records: what is in it is not run again.")
+    ] = Path("results/reproduce.jsonl"),
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List what would be run, and for how long.")
+    ] = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Run the paper's experiments and show ours beside the published figures."""
+    names = only.split(",") if only else what or ["all"]
+    experiments = _present(chosen([name.strip() for name in names]))
+    records = Records(results)
+    cells = cells_of(experiments, runs)
+    todo = missing(cells, records)
+    if dry_run:
+        _list(cells, records, device, workers, json)
+        return
+    failed = _run(todo, records, device, workers, json, quiet) if todo else []
+    if not json:
+        for table in tables(experiments, records, runs):
+            _show(table)
+    if failed:
+        lines = "\n".join(f"  {f.cell}: {f.error}" for f in failed)
+        raise InputError(f"{len(failed)} of {len(todo)} cells failed; run again to retry:\n{lines}")
+
+
+def _present(experiments: list[Experiment]) -> list[Experiment]:
+    """Without ogbn-arxiv, where it is one of many and not here."""
+    if len(experiments) == 1 or CATALOGUE["ogbn-arxiv"].present("ogbn-arxiv"):
+        return experiments
+    return [e for e in experiments if e.name != "arxiv"]
+
+
+def _run(
+    todo: list[Cell],
+    records: Records,
+    device: str,
+    workers: int | None,
+    json: bool,
+    quiet: bool,
+) -> list[Finished]:
+    """Run the cells with a bar that knows how much is left; the failed ones come back."""
+    gpu = device_of(device).type == "cuda"
+    ahead = {cell.key: estimate(cell, records, gpu) for cell in todo}
+    total = sum(ahead.values())
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+        console=errors,
+        transient=True,
+        disable=quiet or json or not errors.is_terminal,
+    )
+    with bar:
+        task = bar.add_task("starting", total=len(todo), left="")
+        begun = bar.get_time()
+
+        def report(finished: Finished) -> None:
+            del ahead[finished.cell.key]
+            if finished.record is not None and json:
+                print_json(finished.record)
+            rest = sum(ahead.values())
+            left = (bar.get_time() - begun) * rest / max(total - rest, 1e-9)
+            words = f"about {_time(left)} left"
+            bar.update(task, advance=1, description=f"done: {finished.cell}", left=words)
+
+        done = run_grid(todo, records, device=device, workers=workers, report=report)
+    return [finished for finished in done if finished.record is None]
+
+
+def _list(
+    cells: list[Cell], records: Records, device: str, workers: int | None, json: bool
+) -> None:
+    """What would be run, and for how long."""
+    target = device_of(device)
+    waiting = {cell.key for cell in missing(cells, records)}
+    total = 0.0
+    for cell in cells:
+        todo = cell.key in waiting
+        seconds = estimate(cell, records, target.type == "cuda") if todo else 0.0
+        total += seconds
+        if json:
+            print_json({"cell": str(cell), "done": not todo, "seconds": round(seconds, 1)})
+        else:
+            state = f"about {_time(seconds)}" if todo else "done"
+            console.print(f"{cell}: {state}", highlight=False)
+    if not json:
+        count = workers or workers_for(target)
+        console.print(
+            f"\n{len(waiting)} of {len(cells)} cells to run, about {_time(total / count)} with "
+            f"{count} at once."
+        )
+
+
+def _time(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _show(table: Table) -> None:
+    shown = RichTable(*table.headers, title=table.title, box=None, title_justify="left")
+    for row in table.rows:
+        shown.add_row(*(cell.replace("**", "") for cell in row))
+    console.print(shown)
+    for note in table.notes:
+        console.print(note, highlight=False)
+    console.print()

@@ -1,0 +1,220 @@
+"""The paper by one command: cells, records, the grid and the tables."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from dcgst.bench import tables
+from dcgst.bench.cells import Cell, key_of, unique
+from dcgst.bench.experiments import EXPERIMENTS, RATES, RIVALS, cells_of, chosen
+from dcgst.bench.grid import estimate, missing, run_grid
+from dcgst.bench.pages import tables as tables_of
+from dcgst.bench.protocol import Record
+from dcgst.bench.published import published, published_ablation
+from dcgst.bench.records import Records
+from dcgst.bench.tables import BETTER, comparison, holm
+from dcgst.errors import InputError
+
+
+def record_of(cell: Cell, accuracy: list[float], **other) -> Record:
+    """A record as a cell would give it, with accuracies made up."""
+    fields = {
+        "dataset": cell.dataset,
+        "method": cell.method,
+        "backbone": "gcn",
+        "sampler": cell.sampler,
+        "rate": cell.rate,
+        "per_class": 8,
+        "runs": cell.runs,
+        "first_run": 0,
+        "preset": cell.preset,
+        "accuracy": accuracy,
+        "mean": float(np.mean(accuracy)),
+        "std": float(np.std(accuracy)),
+        "cmd_before": 0.2,
+        "cmd_after": 0.1,
+        "seconds": 3.0,
+        "official": True,
+        "settings": cell.make().get_params(),
+        "device": "CPU (made up)",
+        "peak_mib": 100.0,
+        "commit": None,
+        "versions": {},
+    }
+    return Record(**{**fields, **other})
+
+
+# --- the paper as data -------------------------------------------------------------------------
+
+
+def test_published_figures():
+    assert published("cora", "released", 0.02, "dcgst").mean == 77.4
+    assert published("citeseer", "uniform", 0.005, "gcn").mean == 47.2
+    assert published("pubmed", "released", 0.001, "eerm").mean is None
+    assert published("cora", "released", 0.04, "gcn") is None
+    assert published("cora", "ppr-s", 0.02, "gcn") is None
+    assert published("digits", "released", 0.02, "gcn") is None
+    assert published_ablation("cora", "no_ep").mean == 73.3
+
+
+# --- experiments -------------------------------------------------------------------------------
+
+
+def test_every_cell_can_be_made_and_is_asked_for_once():
+    cells = cells_of(chosen(["all"]))
+    assert len({cell.key for cell in cells}) == len(cells)
+    for cell in cells:
+        assert cell.make().name == cell.method
+    main = EXPERIMENTS["table1"].cells()
+    assert len(main) == (len(RIVALS) + 2) * (len(RATES["cora"]) + len(RATES["pubmed"]))
+
+
+def test_unknown_experiments_are_named():
+    with pytest.raises(InputError, match="unknown experiment 'table9'"):
+        chosen(["table9"])
+
+
+def test_a_changed_setting_is_another_cell_and_a_device_is_not():
+    cell = Cell("cora", "st", 0.02)
+    fields = dataclasses.asdict(record_of(cell, [50.0]))
+    assert key_of(fields) == cell.key
+    elsewhere = {**fields, "settings": {**fields["settings"], "device": "cuda", "chunk": 3}}
+    assert key_of(elsewhere) == cell.key
+    other = {**fields, "settings": {**fields["settings"], "stages": 2}}
+    assert key_of(other) != cell.key
+    assert cell.with_runs(2).key != cell.key
+    assert (
+        len(unique([cell, cell.with_runs(10), Cell("cora", "st", 0.02, settings={"lr": 0.01})]))
+        == 1
+    )
+
+
+# --- records -----------------------------------------------------------------------------------
+
+
+def test_records_come_back_and_the_last_one_counts(tmp_path):
+    path = tmp_path / "deep" / "records.jsonl"
+    records = Records(path)
+    cell = Cell("cora", "gcn", 0.02)
+    records.add(record_of(cell, [50.0, 60.0]))
+    records.add(record_of(cell, [70.0, 80.0]))
+    again = Records(path)
+    assert list(again.by_key) == [cell.key]
+    assert again.by_key[cell.key]["accuracy"] == [70.0, 80.0]
+    assert len(path.read_text().splitlines()) == 2
+
+
+def test_a_line_cut_off_is_passed_over_and_nothing_after_it_is_lost(tmp_path):
+    path = tmp_path / "records.jsonl"
+    first, second = Cell("cora", "gcn", 0.02), Cell("cora", "gcn", 0.03)
+    Records(path).add(record_of(first, [50.0]))
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole[:40])
+    Records(path).add(record_of(second, [60.0]))
+    assert set(Records(path).by_key) == {first.key, second.key}
+
+
+def test_other_damage_is_named(tmp_path):
+    path = tmp_path / "records.jsonl"
+    path.write_text("\nnot json\n")
+    with pytest.raises(InputError, match=r"records.jsonl, line 2: not JSON"):
+        Records(path)
+
+
+# --- the grid ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def quick_cells():
+    few = {"epochs": 3, "hidden": 8}
+    return [
+        Cell("synthetic", "gcn", 0.02, "uniform", settings=few, runs=2),
+        Cell("synthetic", "st", 0.02, "uniform", settings=few, runs=2, stages=True),
+    ]
+
+
+def test_the_grid_runs_what_is_missing_and_goes_on_past_failures(tmp_path, quick_cells):
+    records = Records(tmp_path / "records.jsonl")
+    broken = Cell("synthetic", "gcn", 0.02, "no such sampler", settings={"epochs": 1})
+    heard = []
+    done = run_grid([*quick_cells, broken], records, device="cpu", workers=2, report=heard.append)
+    assert len(heard) == len(done) == 3
+    (failed,) = (finished for finished in done if finished.record is None)
+    assert failed.cell == broken
+    assert "InputError" in failed.error
+    assert not missing(quick_cells, records)
+    assert missing([*quick_cells, broken], Records(records.path)) == [broken]
+    plain, taught = (records.by_key[cell.key] for cell in quick_cells)
+    assert plain["stages"] is None
+    assert [len(run) for run in taught["stages"]] == [2, 2]
+    assert plain["device"].startswith("CPU")
+    assert plain["peak_mib"] > 50
+    assert plain["versions"].keys() >= {"dcgst", "torch", "python"}
+    assert not run_grid(quick_cells, records, device="cpu", report=heard.append)
+
+
+def test_estimates_follow_what_was_measured(tmp_path):
+    records = Records(tmp_path / "records.jsonl")
+    cell = Cell("cora", "gcn", 0.02, runs=4)
+    guess = estimate(cell, records, gpu=False)
+    assert guess == 4
+    records.add(record_of(Cell("cora", "gcn", 0.05, runs=10), [50.0] * 10, seconds=100.0))
+    assert estimate(cell, records, gpu=False) == pytest.approx(40)
+    assert estimate(cell, records, gpu=True) == 1
+
+
+# --- tables ------------------------------------------------------------------------------------
+
+
+def test_holm_by_hand():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])
+
+
+@pytest.fixture
+def answered(tmp_path):
+    """Every method on CiteSeer, DC-GST the best but at 3 %, where GCN is."""
+    records = Records(tmp_path / "records.jsonl")
+    for rate in RATES["citeseer"]:
+        for place, name in enumerate((*RIVALS, "dcgst")):
+            level = 50.0 + place
+            if name == "gcn" and rate == 0.03:
+                level = 90.0
+            accuracy = [level + run / 5 for run in range(10)]
+            records.add(record_of(Cell("citeseer", name, rate), accuracy))
+    return records
+
+
+def test_the_best_is_bold_and_those_beaten_are_marked(answered):
+    table = comparison("CiteSeer", ["citeseer"], "released", answered)
+    by_title = {row[0]: row[1:] for row in table.rows}
+    assert by_title["DC-GST"][0].startswith("**57.9 ± 0.6** (58.1)")
+    assert by_title["GCN"][3].startswith("**90.9")
+    assert not by_title["GCN"][3].endswith(BETTER)
+    assert by_title["GCN"][0] == f"50.9 ± 0.6 (38.6){BETTER}"
+    assert by_title["DC-GST"][-1] == "1.2"  # first three times, then second
+    assert by_title["DC-GST, the paper's settings"][0] == "– (58.1)"
+    text = table.markdown()
+    assert "DC-GST is not first at citeseer 3 %." in text
+    assert "below its published figure at citeseer 0.5 % (by 0.2)" in text
+
+
+def test_substitute_features_never_stand_beside_published_figures(tmp_path):
+    records = Records(tmp_path / "records.jsonl")
+    cell = Cell("ogbn-arxiv", "gcn", 0.01)
+    records.add(record_of(cell, [40.0] * 10, official=False))
+    table = comparison("arxiv", ["ogbn-arxiv"], "released", records)
+    gcn = next(row for row in table.rows if row[0] == "GCN")
+    assert gcn[1] == "**40.0 ± 0.0**"
+    assert any("substitute features" in note for note in table.notes)
+
+
+def test_tables_of_all_experiments_can_be_made_of_nothing(tmp_path):
+    made = tables_of(chosen(["all"]), Records(tmp_path / "none.jsonl"))
+    assert len(made) == 6
+    assert all(json.dumps(table.rows) for table in made)
+    assert "2,708" in tables.datasets().markdown()
