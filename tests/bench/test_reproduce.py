@@ -11,6 +11,7 @@ import pytest
 from dcgst.bench import tables
 from dcgst.bench.cells import Cell, key_of, unique
 from dcgst.bench.experiments import EXPERIMENTS, RATES, RIVALS, cells_of, chosen
+from dcgst.bench.figures import FIGURES, _padded, draw
 from dcgst.bench.grid import estimate, missing, run_grid
 from dcgst.bench.pages import tables as tables_of
 from dcgst.bench.protocol import Record
@@ -218,3 +219,27 @@ def test_tables_of_all_experiments_can_be_made_of_nothing(tmp_path):
     assert len(made) == 6
     assert all(json.dumps(table.rows) for table in made)
     assert "2,708" in tables.datasets().markdown()
+
+
+# --- figures -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figures_are_drawn_from_records_and_not_without(name, tmp_path):
+    records = Records(tmp_path / "records.jsonl")
+    assert draw(name, records, tmp_path) == []
+    history = [{"stage": 0, "cmd": 0.3}, {"stage": 1, "cmd": 0.2, "accuracy": 0.6}]
+    for cell in cells_of(chosen([name]), runs=3):
+        stages = [history, history[:1] + [history[1]] * 2, history] if cell.stages else None
+        records.add(record_of(cell, [60.0, 61.0, 65.0], stages=stages))
+    vector, pixels = draw(name, records, tmp_path / "figures", runs=3)
+    assert vector.read_text(encoding="utf-8").startswith("<?xml")
+    assert pixels.read_bytes().startswith(b"\x89PNG")
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == [
+        f"{name}.png",
+        f"{name}.svg",
+    ]
+
+
+def test_runs_of_different_length_are_held_at_their_end():
+    assert _padded([[1.0], [2.0, 3.0]]).tolist() == [[1.0, 1.0], [2.0, 3.0]]

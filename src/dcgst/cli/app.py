@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import dcgst
-from dcgst.cli import bench, datasets, demo, methods, reproduce
+from dcgst.cli import bench, datasets, demo, methods, reproduce, tune
 from dcgst.cli.output import errors
 from dcgst.errors import InputError
 
@@ -23,6 +23,7 @@ app = typer.Typer(
 app.command()(demo.demo)
 app.command()(bench.bench)
 app.command()(reproduce.reproduce)
+app.command("tune")(tune.tune_command)
 app.command()(datasets.datasets)
 app.command()(methods.methods)
 

@@ -11,6 +11,7 @@ from rich.table import Table as RichTable
 
 from dcgst.bench.cells import Cell
 from dcgst.bench.experiments import EXPERIMENTS, Experiment, cells_of, chosen
+from dcgst.bench.figures import FIGURES, draw
 from dcgst.bench.grid import Finished, estimate, missing, run_grid, workers_for
 from dcgst.bench.pages import tables
 from dcgst.bench.records import Records
@@ -38,6 +39,9 @@ def reproduce(
     results: Annotated[
         Path, typer.Option(help="File of records: what is in it is not run again.")
     ] = Path("results/reproduce.jsonl"),
+    figures: Annotated[Path, typer.Option(help="Folder for the figures, as SVG and PNG.")] = Path(
+        "results/figures"
+    ),
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List what would be run, and for how long.")
     ] = False,
@@ -57,6 +61,9 @@ def reproduce(
     if not json:
         for table in tables(experiments, records, runs):
             _show(table)
+        for experiment in experiments:
+            if experiment.name in FIGURES:
+                _tell(experiment.name, draw(experiment.name, records, figures, runs))
     if failed:
         lines = "\n".join(f"  {f.cell}: {f.error}" for f in failed)
         raise InputError(f"{len(failed)} of {len(todo)} cells failed; run again to retry:\n{lines}")
@@ -136,6 +143,11 @@ def _time(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _tell(name: str, written: list[Path]) -> None:
+    where = ", ".join(map(str, written)) or "not drawn, since cells are missing"
+    console.print(f"{name}: {where}", highlight=False)
 
 
 def _show(table: Table) -> None:

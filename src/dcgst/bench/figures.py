@@ -1,0 +1,209 @@
+"""The paper's figures from records, for screen and print, in colours that all can tell apart."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dcgst.bench.cells import Cell
+from dcgst.bench.experiments import BACKBONES, RIVALS, SENSITIVITY
+from dcgst.bench.records import Records
+from dcgst.bench.tables import TITLES
+from dcgst.errors import InputError
+from dcgst.methods import METHODS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's palette: told apart by people who do not see all colours, and by lightness.
+BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#7F7F7F"
+STYLE: Any = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 9,
+    "legend.frameon": False,
+    "svg.hashsalt": "dcgst",
+    "figure.dpi": 150,
+}
+WORDS = {
+    "cmd_weight": "α, weight of CMD",
+    "predictor_weight": "β, weight of EP",
+    "ner_weight": "γ, weight of NER",
+}
+DATASETS = {"cora": "Cora", "citeseer": "CiteSeer"}
+
+Answer = dict[str, Any]
+
+
+def shift(records: Records, runs: int) -> Figure | None:
+    """Figure 1: the shift that each method leaves on Cora."""
+    cells = [Cell("cora", name, 0.02, runs=runs) for name in ("gcn", "st", "m3s", "drgst", "dcgst")]
+    cells.append(Cell("cora", "dcgst", 0.02, preset="paper/cora", runs=runs))
+    answers = _answers(cells, records)
+    if answers is None:
+        return None
+    titles = [TITLES[cell.method] for cell in cells[:-1]] + ["DC-GST,\npaper's\nsettings"]
+    figure, (axes,) = _panels(1, 1, width=4.2, height=2.6)
+    colours = [GREY] * 4 + [BLUE, BLUE]
+    bars = axes.bar(titles, [a["cmd_after"] for a in answers], color=colours, width=0.65)
+    axes.bar_label(bars, fmt="%.3f", padding=2, fontsize=8)
+    axes.set_ylabel("shift (CMD) of all labels\nagainst the other nodes")
+    axes.set_title("Cora, 2 % biased labels: what shift is left", loc="left")
+    return figure
+
+
+def sensitivity(records: Records, runs: int) -> Figure | None:
+    """Figure 4: accuracy over each of the paper's three weights."""
+    figure, panels = _panels(2, 3, width=7.2, height=4.0, share_y="row")
+    for axes, ((dataset, setting), values) in zip(panels, SENSITIVITY.items(), strict=True):
+        preset = f"paper/{dataset}"
+        cells = [
+            Cell(dataset, "dcgst", 0.02, preset=preset, settings={setting: v}, runs=runs)
+            for v in values
+        ]
+        answers = _answers(cells, records)
+        if answers is None:
+            return None
+        _band(axes, values, [a["accuracy"] for a in answers], BLUE, "o", "")
+        published = METHODS["dcgst"].presets[preset][setting]
+        axes.axvline(published, color=GREY, linewidth=0.8, linestyle=":")
+        axes.set_title(DATASETS[dataset], loc="left")
+        axes.set_xlabel(WORDS[setting])
+    for axes in panels[::3]:
+        axes.set_ylabel("accuracy %")
+    return figure
+
+
+def by_stage(records: Records, runs: int) -> Figure | None:
+    """Figure 5: shift and accuracy after each stage, on CiteSeer."""
+    figure, panels = _panels(2, 2, width=6.2, height=4.2, share_x=True)
+    kinds = (("dcgst", "paper/citeseer", BLUE, "o"), ("m3s", "default", ORANGE, "s"))
+    for column, (sampler, words) in enumerate((("uniform", "random"), ("released", "biased"))):
+        for name, preset, colour, marker in kinds:
+            cell = Cell("citeseer", name, 0.02, sampler, preset, runs=runs, stages=True)
+            answers = _answers([cell], records)
+            if answers is None:
+                return None
+            stages = answers[0]["stages"]
+            for row, (key, scale) in enumerate((("cmd", 1.0), ("accuracy", 100.0))):
+                values = _padded([[scale * r[key] for r in run if key in r] for run in stages])
+                first = 0 if key == "cmd" else 1
+                numbers = np.arange(first, first + values.shape[1])
+                axes = panels[2 * row + column]
+                _band(axes, numbers, values.T, colour, marker, TITLES[name])
+        panels[column].set_title(f"CiteSeer, 2 % {words} labels", loc="left")
+        panels[2 + column].set_xlabel("stage")
+    panels[0].set_ylabel("shift (CMD)")
+    panels[2].set_ylabel("accuracy of what\nis believed, %")
+    panels[1].legend()
+    return figure
+
+
+def backbones(records: Records, runs: int) -> Figure | None:
+    """Figure 6: all methods with GAT and GraphSAGE."""
+    figure, panels = _panels(2, 2, width=6.6, height=4.6)
+    names = (*RIVALS, "dcgst")
+    pairs = [(dataset, backbone) for dataset in DATASETS for backbone in BACKBONES]
+    for axes, (dataset, backbone) in zip(panels, pairs, strict=True):
+        cells = [
+            Cell(dataset, name, 0.02, settings={"backbone": backbone}, runs=runs) for name in names
+        ]
+        answers = _answers(cells, records)
+        if answers is None:
+            return None
+        words = {"gat": "GAT", "sage": "GraphSAGE"}[backbone]
+        for place, (name, answer) in enumerate(zip(names, answers, strict=True)):
+            colour = BLUE if name == "dcgst" else GREY
+            spread = answer["std"]
+            axes.errorbar(answer["mean"], place, xerr=spread, fmt="o", color=colour, markersize=4)
+        titles = [words if name == "gcn" else TITLES[name] for name in names]
+        axes.set_yticks(range(len(names)), titles)
+        axes.invert_yaxis()
+        axes.grid(axis="x", linewidth=0.4)
+        axes.set_title(f"{DATASETS[dataset]}, {words}", loc="left")
+    for axes in panels[2:]:
+        axes.set_xlabel("accuracy %, 2 % biased labels")
+    return figure
+
+
+FIGURES: dict[str, Callable[[Records, int], Figure | None]] = {
+    "fig1": shift,
+    "fig4": sensitivity,
+    "fig5": by_stage,
+    "fig6": backbones,
+}
+
+
+def draw(name: str, records: Records, folder: Path, runs: int = 10) -> list[Path]:
+    """Draw a figure as SVG and PNG; nothing if records are missing."""
+    import_matplotlib()
+    import matplotlib as mpl
+
+    with mpl.rc_context(STYLE):
+        figure = FIGURES[name](records, runs)
+        return [] if figure is None else save(figure, folder / name)
+
+
+def save(figure: Figure, path: Path) -> list[Path]:
+    """Write a figure beside ``path`` in both formats, each whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written = []
+    for kind in ("svg", "png"):
+        target, part = path.with_suffix(f".{kind}"), path.with_suffix(f".part.{kind}")
+        metadata = {"Date": None} if kind == "svg" else None
+        figure.savefig(part, dpi=200, metadata=metadata)
+        os.replace(part, target)
+        written.append(target)
+    return written
+
+
+def import_matplotlib() -> None:
+    """Raise an error with advice where it is missing; draw without a screen."""
+    try:
+        import matplotlib as mpl
+    except ImportError as error:
+        raise InputError("figures need matplotlib: pip install 'dcgst[plot]'") from error
+    mpl.use("agg")
+
+
+def _panels(
+    rows: int,
+    columns: int,
+    *,
+    width: float,
+    height: float,
+    share_x: bool = False,
+    share_y: Literal["none", "row"] = "none",
+) -> tuple[Figure, list[Axes]]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=share_x, sharey=share_y)
+    return figure, list(grid.flat)
+
+
+def _answers(cells: Sequence[Cell], records: Records) -> list[Answer] | None:
+    found = [records.by_key.get(cell.key) for cell in cells]
+    known = [answer for answer in found if answer is not None]
+    return known if len(known) == len(found) else None
+
+
+def _band(axes: Axes, x: Any, values: Any, colour: str, marker: str, label: str) -> None:
+    """Means over the runs of ``values`` ``(x, runs)``, with a band of one standard deviation."""
+    table = np.asarray(values, dtype=float)
+    mean, spread = table.mean(axis=1), table.std(axis=1)
+    axes.plot(x, mean, color=colour, marker=marker, markersize=3.5, linewidth=1.4, label=label)
+    axes.fill_between(x, mean - spread, mean + spread, color=colour, alpha=0.2, linewidth=0)
+
+
+def _padded(runs: list[list[float]]) -> NDArray[np.float64]:
+    """``(runs, stages)``; a run that stopped early stays where it was."""
+    longest = max(len(run) for run in runs)
+    return np.array([run + run[-1:] * (longest - len(run)) for run in runs])
