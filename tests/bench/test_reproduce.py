@@ -11,14 +11,16 @@ import pytest
 from dcgst.bench import tables
 from dcgst.bench.cells import Cell, key_of, unique
 from dcgst.bench.experiments import EXPERIMENTS, RATES, RIVALS, cells_of, chosen
-from dcgst.bench.figures import FIGURES, _padded, draw
+from dcgst.bench.figures import FIGURES, _padded, compare_graphs, draw
 from dcgst.bench.grid import estimate, missing, run_grid
 from dcgst.bench.pages import tables as tables_of
 from dcgst.bench.protocol import Record
 from dcgst.bench.published import published, published_ablation
 from dcgst.bench.records import Records
 from dcgst.bench.tables import BETTER, comparison, holm
+from dcgst.datasets import load, synthetic
 from dcgst.errors import InputError
+from dcgst.methods import DCGST
 
 
 def record_of(cell: Cell, accuracy: list[float], **other) -> Record:
@@ -72,6 +74,11 @@ def test_every_cell_can_be_made_and_is_asked_for_once():
         assert cell.make().name == cell.method
     main = EXPERIMENTS["table1"].cells()
     assert len(main) == (len(RIVALS) + 2) * (len(RATES["cora"]) + len(RATES["pubmed"]))
+
+
+def test_time_and_memory_are_measured_on_one_run_whatever_is_asked():
+    assert {cell.runs for cell in cells_of(chosen(["fig7"]), 10)} == {1}
+    assert load("synthetic/300").num_nodes == 300
 
 
 def test_unknown_experiments_are_named():
@@ -224,12 +231,27 @@ def test_tables_of_all_experiments_can_be_made_of_nothing(tmp_path):
 # --- figures -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", FIGURES)
+FROM_RECORDS = [name for name in FIGURES if name != "fig2"]
+
+
+def test_a_region_and_its_variant_are_drawn(tmp_path):
+    graph = synthetic(200, 3, features=8, labels_per_class=4, seed=1)
+    quick = {"epochs": 10, "stage_epochs": 3, "max_stages": 2, "hidden": 8, "prior": "none"}
+    model = DCGST(edge_predictor=True, nodes=20, similar=4, pairs=20, **quick).fit(graph)
+    before, after = compare_graphs(graph, model).axes
+    assert after.collections
+    lines = [len(panel.lines) for panel in (before, after)]
+    changed = model.edges_[(model.edges_["probability"] > 0.5) != model.edges_["present"]]
+    assert changed.size
+    assert lines[0] != lines[1]
+
+
+@pytest.mark.parametrize("name", FROM_RECORDS)
 def test_figures_are_drawn_from_records_and_not_without(name, tmp_path):
     records = Records(tmp_path / "records.jsonl")
     assert draw(name, records, tmp_path) == []
     history = [{"stage": 0, "cmd": 0.3}, {"stage": 1, "cmd": 0.2, "accuracy": 0.6}]
-    for cell in cells_of(chosen([name]), runs=3):
+    for cell in cells_of(chosen([name]), 3):
         stages = [history, history[:1] + [history[1]] * 2, history] if cell.stages else None
         records.add(record_of(cell, [60.0, 61.0, 65.0], stages=stages))
     vector, pixels = draw(name, records, tmp_path / "figures", runs=3)

@@ -14,7 +14,7 @@ from dcgst.engine import locality
 from dcgst.engine.sparse import SparseMatrix
 from dcgst.graph import Graph
 from dcgst.methods import DCGST, EM, GCN, METHODS
-from dcgst.methods.outcome import Problem
+from dcgst.methods.outcome import EDGES, Problem, Result
 from dcgst.splits import Split, sample
 from dcgst.testing import check_runs_alone_or_together
 
@@ -79,6 +79,31 @@ def test_every_reading_works_and_makes_a_difference(reading, graph, split, plain
 def test_every_ablation_works_and_makes_a_difference(parts, graph, split, plain):
     other = quick(**parts).fit(graph, split)
     assert not np.array_equal(other.proba_, plain.proba_)
+
+
+def test_edges_tell_what_the_predictor_would_change(graph, split, plain):
+    edges = plain.edges_
+    assert edges.size
+    assert (edges["source"] < edges["target"]).all()
+    pairs = list(zip(edges["source"], edges["target"], strict=True))
+    assert len(set(pairs)) == len(pairs)
+    there = graph.adjacency.toarray()[edges["source"], edges["target"]] > 0
+    np.testing.assert_array_equal(edges["present"], there)
+    assert there.any()
+    assert not there.all()
+    assert ((edges["probability"] >= 0) & (edges["probability"] <= 1)).all()
+    assert quick(edge_predictor=False).fit(graph, split).edges_.size == 0
+    two = quick(replicas=2).fit(graph, split).edges_
+    assert set(two["replica"]) == {0, 1}
+
+
+def test_edges_follow_the_nodes_into_another_order():
+    edges = np.array([(0, 0, 2, True, 0.5), (0, 1, 2, False, 0.25)], dtype=EDGES)
+    blank = np.zeros((3, 2), dtype=np.float32), np.zeros(3, dtype=int), np.zeros(3, dtype=int)
+    moved = Result(*blank, [], "", edges=edges).reorder(np.array([2, 0, 1])).edges
+    # what was node 2 is now node 0, and so on
+    assert moved[["source", "target"]].tolist() == [(0, 1), (0, 2)]
+    assert moved["present"].tolist() == [True, False]
 
 
 def test_without_pairs_the_graph_is_seen_as_it_is(graph, split):

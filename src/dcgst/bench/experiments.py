@@ -35,13 +35,25 @@ SENSITIVITY = {
 BACKBONES = ("gat", "sage")
 
 
+SIZES = (1000, 4000, 16000, 64000)
+"""Nodes of the graphs on which time and memory are measured."""
+
+
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of the paper: what it shows, and the cells it is made of."""
+    """A table or figure of the paper: what it shows, and the cells it is made of.
+
+    Attributes:
+        name: what it is called on the command line.
+        title: what it shows.
+        cells: all that is to be run for it.
+        runs: of each cell, where not as many as elsewhere.
+    """
 
     name: str
     title: str
     cells: Callable[[], list[Cell]]
+    runs: int | None = None
 
 
 def methods_on(dataset: str, sampler: str = "released") -> list[Cell]:
@@ -113,6 +125,20 @@ def _backbones() -> list[Cell]:
     ]
 
 
+def scaling_cells(nodes: int) -> list[Cell]:
+    """A plain GCN and DC-GST on a synthetic graph of that size with 20 labels per class."""
+    where, rate = f"synthetic/{nodes}", 80 / nodes
+    return [
+        Cell(where, "gcn", rate, "uniform", runs=1),
+        Cell(where, "dcgst", rate, "uniform", runs=1),
+        Cell(where, "dcgst", rate, "uniform", "paper/cora", runs=1),
+    ]
+
+
+def _scaling() -> list[Cell]:
+    return [cell for nodes in SIZES for cell in scaling_cells(nodes)]
+
+
 EXPERIMENTS = {
     experiment.name: experiment
     for experiment in (
@@ -122,9 +148,11 @@ EXPERIMENTS = {
         Experiment("table4", "the data sets", list),
         Experiment("table5", "random labels on CiteSeer", _random),
         Experiment("fig1", "shift on Cora, method by method", _shift),
+        Experiment("fig2", "a region of Cora and its variant", list),
         Experiment("fig4", "sensitivity of the three weights", _sensitivity),
         Experiment("fig5", "shift and accuracy, stage by stage", _by_stage),
         Experiment("fig6", "GAT and GraphSAGE backbones", _backbones),
+        Experiment("fig7", "time and memory by graph size", _scaling, runs=1),
         Experiment("arxiv", "biased labels on ogbn-arxiv, of table 1", _large),
     )
 }
@@ -140,4 +168,4 @@ def chosen(names: list[str]) -> list[Experiment]:
 
 def cells_of(experiments: list[Experiment], runs: int = 10) -> list[Cell]:
     """Every cell of these experiments once, with so many runs."""
-    return unique(cell.with_runs(runs) for e in experiments for cell in e.cells())
+    return unique(cell.with_runs(e.runs or runs) for e in experiments for cell in e.cells())

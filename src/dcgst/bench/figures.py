@@ -11,11 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcgst.bench.cells import Cell
-from dcgst.bench.experiments import BACKBONES, RIVALS, SENSITIVITY
+from dcgst.bench.experiments import BACKBONES, RIVALS, SENSITIVITY, SIZES, scaling_cells
 from dcgst.bench.records import Records
 from dcgst.bench.tables import TITLES
+from dcgst.datasets import load
 from dcgst.errors import InputError
-from dcgst.methods import METHODS
+from dcgst.graph import Graph
+from dcgst.methods import DCGST, METHODS
+from dcgst.methods.stages import GIVEN
+from dcgst.splits import sample
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's palette: told apart by people who do not see all colours, and by lightness.
 BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#7F7F7F"
+CLASSES = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -56,6 +61,45 @@ def shift(records: Records, runs: int) -> Figure | None:
     axes.bar_label(bars, fmt="%.3f", padding=2, fontsize=8)
     axes.set_ylabel("shift (CMD) of all labels\nagainst the other nodes")
     axes.set_title("Cora, 2 % biased labels: what shift is left", loc="left")
+    return figure
+
+
+def variant(records: Records, runs: int) -> Figure | None:
+    """Figure 2: a region of Cora as it is, and as the edge predictor would have it."""
+    graph = load("cora")
+    model = DCGST.from_preset("paper/cora").fit(graph, sample(graph, "released", rate=0.02, runs=1))
+    return compare_graphs(graph, model)
+
+
+def compare_graphs(graph: Graph, model: DCGST) -> Figure:
+    """The surroundings of the node whose edges a fitted DC-GST would change the most."""
+    import networkx as nx
+
+    edges = model.edges_[model.edges_["replica"] == 0]
+    changed = edges[(edges["probability"] > 0.5) != edges["present"]]
+    ends = np.concatenate([changed["source"], changed["target"]])
+    centre = int(np.bincount(ends, minlength=graph.num_nodes).argmax())
+    nodes = _surroundings(graph, changed, centre)
+    inside = np.isin(changed["source"], nodes) & np.isin(changed["target"], nodes)
+    pairs = {(int(e["source"]), int(e["target"])): bool(e["present"]) for e in changed[inside]}
+    rows, columns = graph.adjacency[nodes][:, nodes].nonzero()
+    own = {
+        tuple(sorted((int(nodes[a]), int(nodes[b])))) for a, b in zip(rows, columns, strict=True)
+    }
+    both = nx.Graph([*own, *pairs])
+    both.add_nodes_from(nodes.tolist())
+    places = nx.spring_layout(both, seed=0, iterations=200)
+    figure, panels = _panels(1, 2, width=7.2, height=3.6)
+    going = [pair for pair, present in pairs.items() if present]
+    coming = [pair for pair, present in pairs.items() if not present]
+    _network(
+        panels[0], graph, model, places, [(own - set(going), GREY, "-"), (going, ORANGE, "--")]
+    )
+    kept = [(own - set(going), GREY, "-"), (coming, BLUE, "-")]
+    _network(panels[1], graph, model, places, kept)
+    panels[0].set_title("the graph as it is (dashed: edges that would go)", loc="left")
+    panels[1].set_title("the likeliest variant (blue: edges that come)", loc="left")
+    panels[0].text(0, -0.02, "colour: class; ring: label given", transform=panels[0].transAxes)
     return figure
 
 
@@ -133,11 +177,35 @@ def backbones(records: Records, runs: int) -> Figure | None:
     return figure
 
 
+def scaling(records: Records, runs: int) -> Figure | None:
+    """Figure 7: time and memory of a fit against the size of the graph; not in the paper."""
+    figure, panels = _panels(1, 2, width=6.2, height=2.7)
+    answers = [_answers(scaling_cells(nodes), records) for nodes in SIZES]
+    known = [by_method for by_method in answers if by_method is not None]
+    if len(known) < len(answers):
+        return None
+    kinds = (("GCN", GREY, "^"), ("DC-GST", BLUE, "o"), ("DC-GST, paper's settings", ORANGE, "s"))
+    for place, (title, colour, marker) in enumerate(kinds):
+        for axes, key in zip(panels, ("seconds", "peak_mib"), strict=True):
+            values = [by_method[place][key] for by_method in known]
+            style = {"color": colour, "marker": marker, "markersize": 4}
+            axes.loglog(SIZES, values, label=title, **style)
+    for axes, words in zip(panels, ("seconds of a fit", "peak memory, MiB"), strict=True):
+        axes.set_xlabel("nodes")
+        axes.set_ylabel(words)
+        axes.set_xticks(SIZES, [f"{nodes:,}" for nodes in SIZES])
+        axes.minorticks_off()
+    panels[0].legend(fontsize=7)
+    return figure
+
+
 FIGURES: dict[str, Callable[[Records, int], Figure | None]] = {
     "fig1": shift,
+    "fig2": variant,
     "fig4": sensitivity,
     "fig5": by_stage,
     "fig6": backbones,
+    "fig7": scaling,
 }
 
 
@@ -171,6 +239,37 @@ def import_matplotlib() -> None:
     except ImportError as error:
         raise InputError("figures need matplotlib: pip install 'dcgst[plot]'") from error
     mpl.use("agg")
+
+
+def _surroundings(graph: Graph, changed: NDArray[np.void], centre: int) -> NDArray[np.int64]:
+    """The nodes beside ``centre``, before and after, and those beside them: forty at most."""
+    source, target = changed["source"], changed["target"]
+    after = np.concatenate([target[source == centre], source[target == centre]])
+    first = np.union1d(graph.adjacency[[centre]].indices, after)
+    second = np.setdiff1d(graph.adjacency[first].indices, first)
+    return np.unique(np.concatenate([[centre], first[:25], second[: 40 - min(25, first.size)]]))
+
+
+def _network(
+    axes: Axes,
+    graph: Graph,
+    model: DCGST,
+    places: dict[int, Any],
+    edges: list[tuple[Any, str, str]],
+) -> None:
+    """Nodes in the colours of their classes, and edges of several kinds."""
+    for pairs, colour, line in edges:
+        for a, b in pairs:
+            ends = np.array([places[a], places[b]])
+            axes.plot(*ends.T, color=colour, linestyle=line, linewidth=1, zorder=1)
+    nodes = np.array(list(places))
+    where = np.array([places[node] for node in nodes])
+    given = model.labeled_stage_[nodes] == GIVEN
+    colours = [CLASSES[code % len(CLASSES)] for code in graph.labels[nodes]]
+    x, y = where.T
+    axes.scatter(x, y, c=colours, s=28, zorder=2, linewidths=0)
+    axes.scatter(x[given], y[given], s=70, facecolors="none", edgecolors="black", zorder=3)
+    axes.set_axis_off()
 
 
 def _panels(

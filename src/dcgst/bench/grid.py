@@ -55,7 +55,9 @@ def estimate(cell: Cell, records: Records, gpu: bool) -> float:
     ]
     if alike:
         return cell.runs * sum(alike) / len(alike)
-    one = SECONDS.get(cell.method, 6.0) * SIZES.get(cell.dataset, 1.0)
+    kind, _, nodes = cell.dataset.partition("/")
+    size = int(nodes) / 2500 if nodes else SIZES.get(kind, 1.0)
+    one = SECONDS.get(cell.method, 6.0) * size
     return max(1.0, one) if gpu else cell.runs * one
 
 

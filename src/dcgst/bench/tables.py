@@ -74,7 +74,9 @@ def comparison(
         body.append([_row_title(name, preset), *texts, ""])
     for line, rank in zip(body[:-1], _mean_ranks(grid[:-1]), strict=True):
         line[-1] = rank
-    headers = ["", *(f"{dataset} {100 * rate:g} %" for dataset, rate in columns), "mean rank"]
+    one = len(datasets) == 1
+    labels = [f"{100 * rate:g} %" if one else f"{data} {100 * rate:g} %" for data, rate in columns]
+    headers = ["", *labels, "mean rank"]
     return Table(title, headers, body, _notes(grid, columns))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -153,7 +154,7 @@ def _tell(name: str, written: list[Path]) -> None:
 def _show(table: Table) -> None:
     shown = RichTable(*table.headers, title=table.title, box=None, title_justify="left")
     for row in table.rows:
-        shown.add_row(*(cell.replace("**", "") for cell in row))
+        shown.add_row(*(re.sub(r"\*\*(.+?)\*\*", r"[bold]\1[/bold]", cell) for cell in row))
     console.print(shown)
     for note in table.notes:
         console.print(note, highlight=False)

@@ -44,7 +44,13 @@ CATALOGUE: dict[str, Dataset] = {
 
 
 def load(name: str) -> Graph:
-    """Load a data set by name; see ``dcgst datasets`` or ``CATALOGUE`` for what there is."""
+    """Load a data set by name; see ``dcgst datasets`` or ``CATALOGUE`` for what there is.
+
+    ``synthetic/5000`` is the synthetic graph with so many nodes.
+    """
+    kind, _, nodes = name.partition("/")
+    if kind == "synthetic" and nodes.isdecimal():
+        return synthetic(int(nodes), name=name)
     if name not in CATALOGUE:
         raise unknown("data set", name, CATALOGUE)
     return CATALOGUE[name].load(name)

@@ -45,6 +45,8 @@ class Method(ABC):
     - ``stop_reason_`` why the training ended;
     - ``audit_`` a table with one row per stage and candidate for a pseudo-label: why it was chosen
       or not; empty if the method gives none;
+    - ``edges_`` a table with one row per pair of nodes that the method would join or part; empty if
+      it leaves the graph as it is;
     - ``classes_`` the class names.
     """
 
@@ -137,7 +139,7 @@ class Method(ABC):
         self.proba_, self.labels_ = result.proba, result.labels
         self.labeled_stage_ = result.labeled_stage
         self.history_, self.stop_reason_ = result.history, result.stop_reason
-        self.audit_ = result.audit
+        self.audit_, self.edges_ = result.audit, result.edges
         return self
 
     def predict_proba(self, graph: Graph | Data | None = None) -> NDArray[np.float32]:

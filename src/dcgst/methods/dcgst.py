@@ -197,7 +197,7 @@ class DCGST(NeuralMethod):
         best.restore()
         network = self.train_student(teacher.network, stages.labels, problem)
         proba = self.belief(network.outputs(), prior, problem).softmax(-1)
-        return Outcome(proba, stages, network.model)
+        return Outcome(proba, stages, network.model, teacher.edges())
 
     def teacher(self, problem: Problem) -> Teacher:
         """A fresh teacher, with an edge predictor unless it is to see the graph as it is."""

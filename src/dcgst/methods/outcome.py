@@ -20,6 +20,20 @@ from dcgst.nn.base import Backbone, Features
 
 T = TypeVar("T")
 
+EDGES = np.dtype(
+    [
+        ("replica", np.int16),
+        ("source", np.int64),
+        ("target", np.int64),
+        ("present", np.bool_),
+        ("probability", np.float32),
+    ]
+)
+"""One row per pair of nodes that may change: whether it is an edge, and how likely one should be.
+
+Pairs are unordered: the smaller number comes first.
+"""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -60,11 +74,13 @@ class Outcome:
         proba: ``(R, n, C)``.
         stages: the book kept on the way; without pseudo-labels it says where the given ones stand.
         model: the network, if there is one that can be used on other graphs.
+        edges: what an edge predictor would make of the graph, one table per run.
     """
 
     proba: Tensor
     stages: Stages
     model: Backbone | None = None
+    edges: list[NDArray[np.void]] | None = None
 
 
 @dataclass(frozen=True)
@@ -77,15 +93,19 @@ class Result:
     history: list[dict[str, float]]
     stop_reason: str
     audit: NDArray[np.void] = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=AUDIT))
+    edges: NDArray[np.void] = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=EDGES))
 
     def reorder(self, order: NDArray[np.int64]) -> Result:
         """The same with nodes in another order: the first is now the one that was ``order[0]``."""
-        audit = self.audit.copy()
-        audit["node"] = np.argsort(order)[audit["node"]]
+        audit, edges, place = self.audit.copy(), self.edges.copy(), np.argsort(order)
+        audit["node"] = place[audit["node"]]
         audit.sort(order=["replica", "stage", "node"])
+        ends = np.sort([place[self.edges["source"]], place[self.edges["target"]]], axis=0)
+        edges["source"], edges["target"] = ends
         return dataclasses.replace(
             self,
             audit=audit,
+            edges=edges,
             proba=self.proba[order],
             labels=self.labels[order],
             labeled_stage=self.labeled_stage[order],
@@ -129,6 +149,7 @@ def results_of(outcome: Outcome, problem: Problem, truth: NDArray[np.int64]) -> 
                 history,
                 outcome.stages.reasons[run],
                 audit,
+                np.zeros(0, dtype=EDGES) if outcome.edges is None else outcome.edges[run],
             )
         )
     return results
@@ -149,13 +170,14 @@ def average(replicas: list[Result]) -> Result:
         [{**rec, "replica": i} for i, r in enumerate(replicas) for rec in r.history],
         "; ".join(sorted({r.stop_reason for r in replicas})),
         np.concatenate([_of_replica(r.audit, i) for i, r in enumerate(replicas)]),
+        np.concatenate([_of_replica(r.edges, i) for i, r in enumerate(replicas)]),
     )
 
 
-def _of_replica(audit: NDArray[np.void], replica: int) -> NDArray[np.void]:
-    audit = audit.copy()
-    audit["replica"] = replica
-    return audit
+def _of_replica(table: NDArray[np.void], replica: int) -> NDArray[np.void]:
+    table = table.copy()
+    table["replica"] = replica
+    return table
 
 
 def majority_stage(stages: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dcgst.engine.random import Streams, derive
 from dcgst.engine.training import Schedule, cross_entropy, train
 from dcgst.methods.neural import Network
-from dcgst.methods.outcome import Problem
+from dcgst.methods.outcome import EDGES, Problem
 from dcgst.methods.pairs import PairSettings, list_pairs
 from dcgst.nn.base import Output
 from dcgst.nn.edge_predictor import (
@@ -105,6 +107,25 @@ class Teacher:
         with torch.no_grad():
             streams = self._streams(-1)
             return self._run(self._draw(self._represent(streams), streams))
+
+    def edges(self) -> list[NDArray[np.void]] | None:
+        """The listed pairs of each run, and how likely the predictor holds an edge there."""
+        variants = self.variants
+        if variants is None:
+            return None
+        count = variants.pairs.shape[1]
+        present = variants.base.values.gather(1, variants.places[:, :count]) > 0
+        with torch.no_grad():
+            likely = pair_logits(self._represent(self._streams(-1)), variants.pairs).sigmoid()
+        tables = []
+        for run, valid in enumerate(variants.valid):
+            table = np.zeros(int(valid.sum()), dtype=EDGES)
+            ends = variants.pairs[run, valid].sort(dim=1).values.numpy(force=True)
+            table["source"], table["target"] = ends.T
+            table["present"] = present[run, valid].numpy(force=True)
+            table["probability"] = likely[run, valid].numpy(force=True)
+            tables.append(table)
+        return tables
 
     def z(self, output: Output) -> Tensor:
         """Z, the representation in which shift is measured."""
