@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from dcgst.bench.cells import Cell, key_of, unique
 from dcgst.bench.experiments import EXPERIMENTS, RATES, RIVALS, cells_of, chosen
 from dcgst.bench.figures import FIGURES, _padded, compare_graphs, draw
 from dcgst.bench.grid import estimate, missing, run_grid
+from dcgst.bench.pages import page
 from dcgst.bench.pages import tables as tables_of
 from dcgst.bench.protocol import Record
 from dcgst.bench.published import published, published_ablation
@@ -226,6 +228,23 @@ def test_tables_of_all_experiments_can_be_made_of_nothing(tmp_path):
     assert len(made) == 6
     assert all(json.dumps(table.rows) for table in made)
     assert "2,708" in tables.datasets().markdown()
+
+
+def test_the_page_is_made_of_the_records(answered):
+    text = page(answered)
+    assert "**57.9 ± 0.6** (58.1)" in text
+    assert f"{len(answered.by_key)} cells" in text
+    assert "CPU (made up)" in text
+    assert "![sensitivity of the three weights](../results/figures/fig4.svg)" in text
+
+
+def test_the_committed_page_and_the_committed_records_agree():
+    root = Path(__file__).parents[2]
+    committed = root / "docs" / "results.md"
+    if not committed.exists():
+        pytest.skip("no results have been committed yet")
+    records = Records(root / "results" / "reproduce.jsonl")
+    assert committed.read_text(encoding="utf-8") == page(records)
 
 
 # --- figures -----------------------------------------------------------------------------------

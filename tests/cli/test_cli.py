@@ -162,3 +162,34 @@ def test_the_core_imports_without_the_command_line():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "fine", done.stderr
+
+
+def test_reproduce_lists_what_it_would_run(tmp_path):
+    results = str(tmp_path / "none.jsonl")
+    done = dcgst("reproduce", "table2", "--runs", "2", "--dry-run", "--results", results)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert "m3s on citeseer, released 0.5 %: about" in done.stdout
+    assert lines[-1].startswith("36 of 36 cells to run, about") or "36 of 36" in done.stdout
+    only = dcgst("reproduce", "--only", "table2", "--runs", "2", "--dry-run", "--json",
+                 "--results", results)  # fmt: skip
+    assert [json.loads(line)["done"] for line in only.stdout.splitlines()] == [False] * 36
+
+
+def test_reproduce_shows_a_table_that_needs_no_runs_and_names_mistakes(tmp_path):
+    results = str(tmp_path / "none.jsonl")
+    done = dcgst("reproduce", "table4", "--results", results)
+    assert done.returncode == 0, done.stderr
+    assert "19,717" in done.stdout
+    wrong = dcgst("reproduce", "table9", "--results", results)
+    assert wrong.returncode == 2
+    assert "unknown experiment 'table9'" in wrong.stderr
+
+
+def test_tune_tells_the_best_settings(tmp_path):
+    done = dcgst("tune", "--method", "lp", "--dataset", "synthetic", "--runs", "2", "--trials", "2",
+                 "--studies", str(tmp_path))  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "2 trials of lp on synthetic, runs 10 to 11." in done.stdout
+    assert "--set alpha=" in done.stdout
+    assert (tmp_path / "lp-synthetic-ppr-s-5-per-class.json").exists()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import gc
 import platform
 import resource
 import subprocess
@@ -61,6 +63,9 @@ class PeakMemory:
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
         else:
+            gc.collect()
+            with contextlib.suppress(OSError, AttributeError):
+                ctypes.CDLL(None).malloc_trim(0)  # what earlier work left is given back
             with contextlib.suppress(OSError):
                 Path("/proc/self/clear_refs").write_text("5")
 

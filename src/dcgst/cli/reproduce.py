@@ -14,7 +14,7 @@ from dcgst.bench.cells import Cell
 from dcgst.bench.experiments import EXPERIMENTS, Experiment, cells_of, chosen
 from dcgst.bench.figures import FIGURES, draw
 from dcgst.bench.grid import Finished, estimate, missing, run_grid, workers_for
-from dcgst.bench.pages import tables
+from dcgst.bench.pages import page, tables
 from dcgst.bench.records import Records
 from dcgst.bench.tables import Table
 from dcgst.cli.output import JsonOption, QuietOption, console, errors, print_json
@@ -43,6 +43,9 @@ def reproduce(
     figures: Annotated[Path, typer.Option(help="Folder for the figures, as SVG and PNG.")] = Path(
         "results/figures"
     ),
+    page_path: Annotated[
+        Path | None, typer.Option("--page", help="Also write all tables as a page in Markdown.")
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List what would be run, and for how long.")
     ] = False,
@@ -65,6 +68,10 @@ def reproduce(
         for experiment in experiments:
             if experiment.name in FIGURES:
                 _tell(experiment.name, draw(experiment.name, records, figures, runs))
+    if page_path is not None:
+        part = page_path.with_suffix(".part")
+        part.write_text(page(records, runs), encoding="utf-8")
+        part.replace(page_path)
     if failed:
         lines = "\n".join(f"  {f.cell}: {f.error}" for f in failed)
         raise InputError(f"{len(failed)} of {len(todo)} cells failed; run again to retry:\n{lines}")
