@@ -62,9 +62,9 @@ def estimate(cell: Cell, records: Records, gpu: bool) -> float:
 
 
 def workers_for(device: torch.device) -> int:
-    """How many cells at once: one per core; on a GPU, which they share, no more than eight."""
+    """How many cells at once: one per core; on a GPU, which they share, at most 16."""
     cores = os.cpu_count() or 1
-    return min(8, cores) if device.type == "cuda" else cores
+    return min(16, cores) if device.type == "cuda" else cores
 
 
 def run_grid(
