@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from dcgst.datasets import load, synthetic
+from dcgst.datasets import load
 from dcgst.engine.random import Streams
 from dcgst.engine.sparse import SparseMatrix
 from dcgst.methods import DRGST, GCN, M3S, SRGNNST, ST
@@ -18,11 +18,6 @@ from dcgst.nn.base import Output
 from dcgst.splits import sample
 
 QUICK = {"epochs": 30, "hidden": 16}
-
-
-@pytest.fixture(scope="module")
-def graph():
-    return synthetic(240, 3, features=12, labels_per_class=4, seed=2)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from dcgst.datasets import synthetic
 from dcgst.engine.random import Streams
 from dcgst.engine.sparse import SparseMatrix
 from dcgst.methods import EERM, SRGNN
@@ -15,11 +14,6 @@ from dcgst.methods.outcome import Problem
 from dcgst.splits import Split, sample
 
 QUICK = {"epochs": 30, "hidden": 16}
-
-
-@pytest.fixture(scope="module")
-def graph():
-    return synthetic(240, 3, features=12, labels_per_class=4, seed=2)
 
 
 @pytest.fixture(scope="module")
@@ -152,8 +146,7 @@ def test_draws_are_as_likely_as_they_say(problem):
 def test_editors_learn_to_make_risks_differ(problem):
     """What was rewarded becomes likelier, and nothing else changes."""
     pairs = flippable_pairs(problem, similar=2)
-    editors = Editors(problem.adjacency, pairs, 2, 2)
-    editors.begin(lr=0.01)
+    editors = Editors(problem.adjacency, pairs, 2, 2, lr=0.01)
 
     def drawn():
         return torch.stack([editors.draw(k, 1, Streams([0, 1])).log_proba for k in range(2)])

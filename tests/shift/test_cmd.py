@@ -73,3 +73,10 @@ def test_gradients():
 def test_constant_samples_are_no_reason_to_divide_by_zero():
     flat = torch.ones(4, 2)
     assert float(cmd(flat, flat)) == 0
+
+
+def test_where_all_values_are_one_nothing_is_far():
+    """However many rows: rounding errors of the means are not scaled up."""
+    z = torch.full((20_000, 3), 1 / 7)
+    labeled = (torch.arange(20_000) < 9).float()
+    assert float(cmd(z, z, labeled, 1 - labeled)) == 0

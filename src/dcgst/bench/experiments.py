@@ -33,8 +33,6 @@ SENSITIVITY = {
     ("citeseer", "ner_weight"): (0.02, 0.08, 0.2, 0.4, 0.8),
 }
 BACKBONES = ("gat", "sage")
-
-
 SIZES = (1000, 4000, 16000, 64000)
 """Nodes of the graphs on which time and memory are measured."""
 

@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcgst.bench.cells import Cell
-from dcgst.bench.experiments import BACKBONES, RIVALS, SENSITIVITY, SIZES, scaling_cells
+from dcgst.bench.experiments import (
+    BACKBONES,
+    EXPERIMENTS,
+    RIVALS,
+    SENSITIVITY,
+    SIZES,
+    cells_of,
+    scaling_cells,
+)
 from dcgst.bench.records import Records
 from dcgst.bench.tables import TITLES
 from dcgst.datasets import load
@@ -49,8 +57,7 @@ Answer = dict[str, Any]
 
 def shift(records: Records, runs: int) -> Figure | None:
     """Figure 1: the shift that each method leaves on Cora."""
-    cells = [Cell("cora", name, 0.02, runs=runs) for name in ("gcn", "st", "m3s", "drgst", "dcgst")]
-    cells.append(Cell("cora", "dcgst", 0.02, preset="paper/cora", runs=runs))
+    cells = cells_of([EXPERIMENTS["fig1"]], runs)
     answers = _answers(cells, records)
     if answers is None:
         return None
@@ -83,20 +90,16 @@ def compare_graphs(graph: Graph, model: DCGST) -> Figure:
     inside = np.isin(changed["source"], nodes) & np.isin(changed["target"], nodes)
     pairs = {(int(e["source"]), int(e["target"])): bool(e["present"]) for e in changed[inside]}
     rows, columns = graph.adjacency[nodes][:, nodes].nonzero()
-    own = {
-        tuple(sorted((int(nodes[a]), int(nodes[b])))) for a, b in zip(rows, columns, strict=True)
-    }
+    own = set(zip(*np.sort([nodes[rows], nodes[columns]], axis=0).tolist(), strict=True))
     both = nx.Graph([*own, *pairs])
     both.add_nodes_from(nodes.tolist())
     places = nx.spring_layout(both, seed=0, iterations=200)
     figure, panels = _panels(1, 2, width=7.2, height=3.6)
     going = [pair for pair, present in pairs.items() if present]
     coming = [pair for pair, present in pairs.items() if not present]
-    _network(
-        panels[0], graph, model, places, [(own - set(going), GREY, "-"), (going, ORANGE, "--")]
-    )
-    kept = [(own - set(going), GREY, "-"), (coming, BLUE, "-")]
-    _network(panels[1], graph, model, places, kept)
+    kept = (own - set(going), GREY, "-")
+    _network(panels[0], graph, model, places, [kept, (going, ORANGE, "--")])
+    _network(panels[1], graph, model, places, [kept, (coming, BLUE, "-")])
     panels[0].set_title("the graph as it is (dashed: edges that would go)", loc="left")
     panels[1].set_title("the likeliest variant (blue: edges that come)", loc="left")
     panels[0].text(0, -0.02, "colour: class; ring: label given", transform=panels[0].transAxes)

@@ -61,8 +61,8 @@ class EERM(NeuralMethod):
     def train_against_editors(self, network: Network, problem: Problem) -> Training:
         """Network and editors in turns; validation on the graph as it is."""
         pairs = problem.once("flippable", lambda: flippable_pairs(problem, self.similar))
-        editors = Editors(problem.adjacency, pairs, self.environments, len(problem.seeds))
-        editors.begin(self.editor_lr)
+        count, runs = self.environments, len(problem.seeds)
+        editors = Editors(problem.adjacency, pairs, count, runs, self.editor_lr)
         streams = Streams([derive(seed, EDITORS) for seed in problem.seeds], network.device)
         rows = (problem.labels >= 0).any(0).nonzero().squeeze(-1)
         targets = problem.labels[:, rows]
@@ -104,9 +104,17 @@ class Editors(nn.Module):
         pairs: ``(P, 2)`` the pairs that may flip; each is a candidate of both its ends.
         count: K.
         runs: R.
+        lr: Adam's learning rate.
     """
 
-    def __init__(self, adjacency: SparseMatrix, pairs: Tensor, count: int, runs: int) -> None:
+    def __init__(
+        self,
+        adjacency: SparseMatrix,
+        pairs: Tensor,
+        count: int,
+        runs: int,
+        lr: float = 0.001,
+    ) -> None:
         super().__init__()
         self.variants = Variants.of(adjacency, pairs.expand(runs, -1, 2))
         present = self.variants.base.values.gather(1, self.variants.places[:, : len(pairs)]) > 0
@@ -114,9 +122,6 @@ class Editors(nn.Module):
         self.nodes = adjacency.shape[0]
         self.owner = pairs.T.flatten()  # (2P,) whose candidate
         self.logits = nn.Parameter(self.present.new_zeros(count, runs, 2 * len(pairs)))
-
-    def begin(self, lr: float) -> None:
-        """Make ready to learn."""
         self.optimiser = torch.optim.Adam(self.parameters(), lr=lr)
 
     def learn(self, log_proba: Tensor, reward: Tensor) -> None:

@@ -6,24 +6,18 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from dcgst.engine.random import Streams, dropout
+from dcgst.engine.random import Streams
 from dcgst.engine.sparse import SparseMatrix, spmm
-from dcgst.nn.base import Backbone, Features, Output, drop_features, fan_in_uniform, project
+from dcgst.nn.base import Features, Output
 from dcgst.nn.gcn import symmetric_normalised
+from dcgst.nn.mlp import MLP
 
 
-class APPNP(Backbone):
+class APPNP(MLP):
     r"""An MLP whose logits take ten steps of :math:`H \leftarrow .9\,\hat A H + .1\,H_0`."""
 
     hops = 10
     teleport: ClassVar[float] = 0.1
-
-    def build(self, streams: Streams) -> None:
-        d, h, c = self.num_features, self.hidden, self.num_classes
-        self.weight1 = fan_in_uniform(streams, d, d, h)
-        self.bias1 = fan_in_uniform(streams, d, 1, h)
-        self.weight2 = fan_in_uniform(streams, h, h, c)
-        self.bias2 = fan_in_uniform(streams, h, 1, c)
 
     @staticmethod
     def operator(adjacency: SparseMatrix) -> SparseMatrix:
@@ -36,12 +30,11 @@ class APPNP(Backbone):
         streams: Streams | None = None,
         rows: Tensor | None = None,
     ) -> Output:
-        x = drop_features(x, self.dropout, streams)
-        hidden = self.activation(project(x, self.weight1) + self.bias1)
-        start = project(dropout(hidden, self.dropout, streams), self.weight2) + self.bias2
-        logits = start
+        alone = super().forward(x, operator, streams)
+        start = logits = alone.logits
         for _ in range(self.hops - 1):
             logits = (1 - self.teleport) * spmm(operator, logits) + self.teleport * start
         if rows is not None:
             operator, start = operator.select_rows(rows), start.index_select(1, rows)
-        return Output(hidden, (1 - self.teleport) * spmm(operator, logits) + self.teleport * start)
+        last = (1 - self.teleport) * spmm(operator, logits) + self.teleport * start
+        return Output(alone.hidden, last)

@@ -32,9 +32,8 @@ class MLP(Backbone):
         streams: Streams | None = None,
         rows: Tensor | None = None,
     ) -> Output:
-        hidden = self.activation(
-            project(drop_features(x, self.dropout, streams), self.weight1) + self.bias1
-        )
+        x = drop_features(x, self.dropout, streams)
+        hidden = self.activation(project(x, self.weight1) + self.bias1)
         dropped = dropout(hidden, self.dropout, streams)
         if rows is not None:
             dropped = dropped.index_select(1, rows)
