@@ -180,6 +180,18 @@ def test_permuting_nodes_permutes_the_answer(name, x, adjacency):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_one_product_of_the_features_serves_several_graphs(name, x, adjacency):
+    model = backbone(name)([1, 2], D, HIDDEN, C)
+    operator = model.operator(adjacency)
+    entered = model.enter(x)
+    for graph in (operator, operator.with_values(operator.values * 0.5)):
+        torch.testing.assert_close(model(entered, graph).logits, model(x, graph).logits)
+    streams = Streams([3, 4])
+    first, second = (model(model.enter(x, streams), operator).logits for _ in range(2))
+    assert not torch.allclose(first, second), "entering is where features are dropped"
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_chosen_rows_and_their_receptive_field(name, x, adjacency):
     model = make(name)
     operator = model.operator(adjacency)

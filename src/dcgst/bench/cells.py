@@ -26,6 +26,7 @@ class Cell:
         settings: what differs from the preset.
         runs: how many.
         stages: whether the history of each run is wanted.
+        timed: whether its time is what is wanted: nothing else is run beside it.
     """
 
     dataset: str
@@ -36,6 +37,7 @@ class Cell:
     settings: Mapping[str, Any] = field(default_factory=dict)
     runs: int = 10
     stages: bool = False
+    timed: bool = False
 
     def make(self, device: str = "auto") -> Method:
         """The method of this cell."""

@@ -126,10 +126,9 @@ def _backbones() -> list[Cell]:
 def scaling_cells(nodes: int) -> list[Cell]:
     """A plain GCN and DC-GST on a synthetic graph of that size with 20 labels per class."""
     where, rate = f"synthetic/{nodes}", 80 / nodes
+    compared = (("gcn", "default"), ("dcgst", "default"), ("dcgst", "paper/cora"))
     return [
-        Cell(where, "gcn", rate, "uniform", runs=1),
-        Cell(where, "dcgst", rate, "uniform", runs=1),
-        Cell(where, "dcgst", rate, "uniform", "paper/cora", runs=1),
+        Cell(where, name, rate, "uniform", preset, runs=1, timed=True) for name, preset in compared
     ]
 
 

@@ -77,13 +77,31 @@ def run_grid(
 ) -> list[Finished]:
     """Run the cells that are missing, the longest first, and add their records one by one.
 
-    A cell that fails is reported, and the others go on. Interrupted, it loses no finished cell.
+    Those whose time is wanted come last, one by one. A cell that fails is reported, and the others
+    go on. Interrupted, it loses no finished cell.
     """
     target = device_of(device)
     todo = missing(cells, records)
     todo.sort(key=lambda cell: -estimate(cell, records, target.type == "cuda"))
-    count = max(1, min(workers or workers_for(target), len(todo)))
+    together = [cell for cell in todo if not cell.timed]
+    alone = [cell for cell in todo if cell.timed]
+    count = workers or workers_for(target)
+    done = _run_pool(together, count, device, records, report)
+    return done + _run_pool(alone, 1, device, records, report)
+
+
+def _run_pool(
+    todo: Sequence[Cell],
+    workers: int,
+    device: str,
+    records: Records,
+    report: Callable[[Finished], None],
+) -> list[Finished]:
+    """Run cells in processes, so many at once."""
     done: list[Finished] = []
+    if not todo:
+        return done
+    count = min(workers, len(todo))
     with ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_alone) as pool:
         waiting = {pool.submit(_run, cell, device): cell for cell in todo}
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import os
 import platform
 import resource
 import subprocess
@@ -30,7 +31,10 @@ def versions() -> dict[str, str]:
 
 @cache
 def commit() -> str | None:
-    """The commit that is checked out, with a plus if files differ from it; None outside of git."""
+    """The commit that is checked out, with a plus if files differ from it.
+
+    Outside of git what ``DCGST_COMMIT`` says, or None.
+    """
     folder = Path(__file__).parent
 
     def git(*arguments: str) -> str:
@@ -41,7 +45,7 @@ def commit() -> str | None:
         changed = git("status", "--porcelain", "--untracked-files=no", "--", str(folder.parent))
         return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.CalledProcessError):
-        return None
+        return os.environ.get("DCGST_COMMIT")
 
 
 def device_name(device: torch.device) -> str:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from dcgst.engine.random import Streams
 from dcgst.engine.sparse import SparseMatrix, spmm
-from dcgst.nn.base import Features, Output
+from dcgst.nn.base import Entered, Features, Output
 from dcgst.nn.gcn import symmetric_normalised
 from dcgst.nn.mlp import MLP
 
@@ -25,7 +25,7 @@ class APPNP(MLP):
 
     def forward(
         self,
-        x: Features,
+        x: Features | Entered,
         operator: SparseMatrix,
         streams: Streams | None = None,
         rows: Tensor | None = None,

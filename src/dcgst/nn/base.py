@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import ClassVar
+from typing import ClassVar, overload
 
 import scipy.sparse as sp
 import torch
@@ -15,6 +15,14 @@ from torch import Tensor, nn
 from dcgst.engine.random import Streams, derive, dropout
 from dcgst.engine.sparse import SparseMatrix, spmm
 from dcgst.graph import FeatureMatrix
+
+
+@dataclass(frozen=True)
+class Entered:
+    """Features that have been through :meth:`Backbone.enter` already."""
+
+    product: Tensor
+
 
 Features = Tensor | SparseMatrix
 """``(n, d)`` node features shared by all replicas, dense or sparse."""
@@ -56,6 +64,8 @@ class Backbone(nn.Module, ABC):
     hops: ClassVar[int]
     """How many edges away a node can be and still influence another."""
     usual_activation: ClassVar[str] = "relu"
+    weight1: nn.Parameter
+    """``(R, d, width)``, what the features are multiplied with."""
 
     def __init__(
         self,
@@ -84,10 +94,19 @@ class Backbone(nn.Module, ABC):
     def operator(adjacency: SparseMatrix) -> SparseMatrix:
         """What messages are multiplied with, from adjacency values ``(E,)`` or ``(R, E)``."""
 
+    def enter(self, x: Features | Entered, streams: Streams | None = None) -> Entered:
+        """The features with dropout times the first weights.
+
+        Every network begins so, whatever the graph: one product can serve several graphs.
+        """
+        if isinstance(x, Entered):
+            return x
+        return Entered(project(drop_features(x, self.dropout, streams), self.weight1))
+
     @abstractmethod
     def forward(
         self,
-        x: Features,
+        x: Features | Entered,
         operator: SparseMatrix,
         streams: Streams | None = None,
         rows: Tensor | None = None,
@@ -95,7 +114,7 @@ class Backbone(nn.Module, ABC):
         """Compute all replicas.
 
         Args:
-            x: the features.
+            x: the features, or what :meth:`enter` made of them.
             operator: made by :meth:`operator`.
             streams: drive the dropout; without them, that is outside training, there is none.
             rows: the nodes whose logits are wanted; all of them by default. Their hidden layer is
@@ -128,6 +147,14 @@ def features_on(matrix: FeatureMatrix, device: torch.device | str = "cpu") -> Fe
     if matrix.nnz > matrix.shape[0] * matrix.shape[1] / 5:
         return torch.tensor(matrix.toarray(), device=device)
     return SparseMatrix.from_scipy(matrix, device)
+
+
+@overload
+def drop_features(x: Tensor, rate: float, streams: Streams | None) -> Tensor: ...
+
+
+@overload
+def drop_features(x: SparseMatrix, rate: float, streams: Streams | None) -> SparseMatrix: ...
 
 
 def drop_features(x: Features, rate: float, streams: Streams | None) -> Features:

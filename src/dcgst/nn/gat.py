@@ -11,7 +11,7 @@ from torch import Tensor
 from dcgst.engine.random import Streams, dropout
 from dcgst.engine.sparse import Pattern, SparseMatrix, spmm
 from dcgst.errors import InputError
-from dcgst.nn.base import Backbone, Features, Output, drop_features, glorot, project, zeros
+from dcgst.nn.base import Backbone, Entered, Features, Output, glorot, project, zeros
 
 
 class GAT(Backbone):
@@ -44,13 +44,13 @@ class GAT(Backbone):
 
     def forward(
         self,
-        x: Features,
+        x: Features | Entered,
         operator: SparseMatrix,
         streams: Streams | None = None,
         rows: Tensor | None = None,
     ) -> Output:
-        x = drop_features(x, self.dropout, streams)
-        first = self._attend(project(x, self.weight1), self.attention1, operator, streams)
+        entered = self.enter(x, streams)
+        first = self._attend(entered.product, self.attention1, operator, streams)
         hidden = self.activation(first + self.bias1)
         dropped = dropout(hidden, self.dropout, streams)
         second = self._attend(project(dropped, self.weight2), self.attention2, operator, streams)

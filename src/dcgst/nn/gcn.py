@@ -7,7 +7,7 @@ from torch import Tensor
 
 from dcgst.engine.random import Streams, dropout
 from dcgst.engine.sparse import SparseMatrix, spmm
-from dcgst.nn.base import Backbone, Features, Output, drop_features, glorot, project, zeros
+from dcgst.nn.base import Backbone, Entered, Features, Output, drop_features, glorot, project, zeros
 
 
 def symmetric_normalised(adjacency: SparseMatrix) -> SparseMatrix:
@@ -36,17 +36,17 @@ class GCN(Backbone):
 
     def forward(
         self,
-        x: Features,
+        x: Features | Entered,
         operator: SparseMatrix,
         streams: Streams | None = None,
         rows: Tensor | None = None,
     ) -> Output:
-        x = drop_features(x, self.dropout, streams)
         if isinstance(x, torch.Tensor) and x.shape[-1] <= 2 * self.hidden:
             # Â(XW) = (ÂX)W, and X asks for no gradient: the way back needs no sparse product.
-            first = project(spmm(operator, x), self.weight1)
+            mixed = spmm(operator, drop_features(x, self.dropout, streams))
+            first = project(mixed, self.weight1)
         else:
-            first = spmm(operator, project(x, self.weight1))
+            first = spmm(operator, self.enter(x, streams).product)
         hidden = self.activation(first + self.bias1)
         dropped = dropout(hidden, self.dropout, streams)
         last = operator if rows is None else operator.select_rows(rows)

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from dcgst.engine.random import Streams, dropout
 from dcgst.engine.sparse import SparseMatrix
-from dcgst.nn.base import Backbone, Features, Output, drop_features, fan_in_uniform, project
+from dcgst.nn.base import Backbone, Entered, Features, Output, fan_in_uniform, project
 
 
 class MLP(Backbone):
@@ -27,13 +27,12 @@ class MLP(Backbone):
 
     def forward(
         self,
-        x: Features,
+        x: Features | Entered,
         operator: SparseMatrix,
         streams: Streams | None = None,
         rows: Tensor | None = None,
     ) -> Output:
-        x = drop_features(x, self.dropout, streams)
-        hidden = self.activation(project(x, self.weight1) + self.bias1)
+        hidden = self.activation(self.enter(x, streams).product + self.bias1)
         dropped = dropout(hidden, self.dropout, streams)
         if rows is not None:
             dropped = dropped.index_select(1, rows)

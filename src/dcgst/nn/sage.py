@@ -7,7 +7,7 @@ from torch import Tensor
 
 from dcgst.engine.random import Streams, dropout
 from dcgst.engine.sparse import SparseMatrix, spmm
-from dcgst.nn.base import Backbone, Features, Output, drop_features, fan_in_uniform, project
+from dcgst.nn.base import Backbone, Entered, Features, Output, fan_in_uniform, project
 
 
 class GraphSAGE(Backbone):
@@ -35,21 +35,20 @@ class GraphSAGE(Backbone):
 
     def forward(
         self,
-        x: Features,
+        x: Features | Entered,
         operator: SparseMatrix,
         streams: Streams | None = None,
         rows: Tensor | None = None,
     ) -> Output:
-        x = drop_features(x, self.dropout, streams)
-        hidden = self.activation(_layer(x, operator, self.weight1) + self.bias1)
+        hidden = self.activation(_mix(self.enter(x, streams).product, operator) + self.bias1)
         dropped = dropout(hidden, self.dropout, streams)
-        return Output(hidden, _layer(dropped, operator, self.weight2, rows) + self.bias2)
+        last = _mix(project(dropped, self.weight2), operator, rows)
+        return Output(hidden, last + self.bias2)
 
 
-def _layer(
-    x: Features, operator: SparseMatrix, weight: Tensor, rows: Tensor | None = None
-) -> Tensor:
-    from_neighbours, from_self = project(x, weight).chunk(2, dim=-1)
+def _mix(both: Tensor, operator: SparseMatrix, rows: Tensor | None = None) -> Tensor:
+    """What comes from a node's neighbours and what from itself, given side by side."""
+    from_neighbours, from_self = both.chunk(2, dim=-1)
     if rows is not None:
         operator, from_self = operator.select_rows(rows), from_self.index_select(1, rows)
     return spmm(operator, from_neighbours) + from_self
