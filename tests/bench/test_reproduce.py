@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dcgst.bench import tables
+from dcgst.bench import provenance, tables
 from dcgst.bench.cells import Cell, key_of, unique
 from dcgst.bench.experiments import EXPERIMENTS, RATES, RIVALS, cells_of, chosen
 from dcgst.bench.figures import FIGURES, _padded, compare_graphs, draw
 from dcgst.bench.grid import estimate, missing, run_grid
-from dcgst.bench.pages import page
+from dcgst.bench.pages import main_table, page
 from dcgst.bench.pages import tables as tables_of
 from dcgst.bench.protocol import Record
 from dcgst.bench.published import published, published_ablation
@@ -225,9 +226,19 @@ def test_substitute_features_never_stand_beside_published_figures(tmp_path):
 
 def test_tables_of_all_experiments_can_be_made_of_nothing(tmp_path):
     made = tables_of(chosen(["all"]), Records(tmp_path / "none.jsonl"))
-    assert len(made) == 6
+    assert len(made) == 7
     assert all(json.dumps(table.rows) for table in made)
-    assert "2,708" in tables.datasets().markdown()
+    assert "2,708" in tables.datasets("Data sets").markdown()
+
+
+def test_an_ablation_that_does_better_is_named(tmp_path):
+    records = Records(tmp_path / "records.jsonl")
+    full, *parts = cells_of(chosen(["table3"]))[:4]
+    records.add(record_of(full, [70.0] * 10))
+    records.add(record_of(parts[0], [69.0] * 10))
+    records.add(record_of(parts[1], list(np.linspace(70.5, 71.5, 10))))
+    notes = tables.ablation("Ablation", records).notes
+    assert notes[1:] == ["On cora the full method is not first: no NER is 1.0 better (p = 0.00)."]
 
 
 def test_the_page_is_made_of_the_records(answered):
@@ -240,11 +251,21 @@ def test_the_page_is_made_of_the_records(answered):
 
 def test_the_committed_page_and_the_committed_records_agree():
     root = Path(__file__).parents[2]
-    committed = root / "docs" / "results.md"
-    if not committed.exists():
-        pytest.skip("no results have been committed yet")
     records = Records(root / "results" / "reproduce.jsonl")
-    assert committed.read_text(encoding="utf-8") == page(records)
+    assert (root / "docs" / "results.md").read_text(encoding="utf-8") == page(records)
+    assert main_table(records) in (root / "README.md").read_text(encoding="utf-8")
+    for name in FIGURES:
+        assert {f"{name}.svg", f"{name}.png"} <= set(os.listdir(root / "results" / "figures"))
+
+
+def test_every_cell_of_the_paper_has_a_committed_record():
+    records = Records(Path(__file__).parents[2] / "results" / "reproduce.jsonl")
+    assert missing(cells_of(chosen(["all"])), records) == []
+
+
+def test_a_commit_can_be_stated_where_git_knows_none(monkeypatch):
+    monkeypatch.setenv("DCGST_COMMIT", "abc")
+    assert provenance.commit.__wrapped__() == "abc"
 
 
 # --- figures -----------------------------------------------------------------------------------

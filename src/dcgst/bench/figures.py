@@ -65,6 +65,7 @@ def shift(records: Records, runs: int) -> Figure | None:
     figure, (axes,) = _panels(1, 1, width=4.2, height=2.6)
     colours = [GREY] * 4 + [BLUE, BLUE]
     bars = axes.bar(titles, [a["cmd_after"] for a in answers], color=colours, width=0.65)
+    axes.margins(y=0.12)
     axes.bar_label(bars, fmt="%.3f", padding=2, fontsize=8)
     axes.set_ylabel("shift (CMD) of all labels\nagainst the other nodes")
     axes.set_title("Cora, 2 % biased labels: what shift is left", loc="left")
@@ -100,7 +101,8 @@ def compare_graphs(graph: Graph, model: DCGST) -> Figure:
     kept = (own - set(going), GREY, "-")
     _network(panels[0], graph, model, places, [kept, (going, ORANGE, "--")])
     _network(panels[1], graph, model, places, [kept, (coming, BLUE, "-")])
-    panels[0].set_title("the graph as it is (dashed: edges that would go)", loc="left")
+    dashed = " (dashed: edges that would go)" if going else ""
+    panels[0].set_title(f"the graph as it is{dashed}", loc="left")
     panels[1].set_title("the likeliest variant (blue: edges that come)", loc="left")
     panels[0].text(0, -0.02, "colour: class; ring: label given", transform=panels[0].transAxes)
     return figure
@@ -147,6 +149,7 @@ def by_stage(records: Records, runs: int) -> Figure | None:
                 _band(axes, numbers, values.T, colour, marker, TITLES[name])
         panels[column].set_title(f"CiteSeer, 2 % {words} labels", loc="left")
         panels[2 + column].set_xlabel("stage")
+        panels[2 + column].locator_params(axis="x", integer=True)
     panels[0].set_ylabel("shift (CMD)")
     panels[2].set_ylabel("accuracy of what\nis believed, %")
     panels[1].legend()
@@ -197,7 +200,11 @@ def scaling(records: Records, runs: int) -> Figure | None:
         axes.set_xlabel("nodes")
         axes.set_ylabel(words)
         axes.set_xticks(SIZES, [f"{nodes:,}" for nodes in SIZES])
+        low, high = axes.get_ylim()
+        ticks = [t for k in range(-3, 7) for t in (10.0**k, 3 * 10.0**k) if low <= t <= high]
+        axes.set_yticks(ticks, [f"{tick:,g}" for tick in ticks])
         axes.minorticks_off()
+    panels[0].set_title(known[0][0]["device"], loc="left")
     panels[0].legend(fontsize=7)
     return figure
 

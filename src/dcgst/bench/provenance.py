@@ -31,10 +31,12 @@ def versions() -> dict[str, str]:
 
 @cache
 def commit() -> str | None:
-    """The commit that is checked out, with a plus if files differ from it.
+    """The commit that is checked out, with a plus if files differ from it; None outside of git.
 
-    Outside of git what ``DCGST_COMMIT`` says, or None.
+    ``DCGST_COMMIT`` says it for a copy that git does not know.
     """
+    if stated := os.environ.get("DCGST_COMMIT"):
+        return stated
     folder = Path(__file__).parent
 
     def git(*arguments: str) -> str:
@@ -45,7 +47,7 @@ def commit() -> str | None:
         changed = git("status", "--porcelain", "--untracked-files=no", "--", str(folder.parent))
         return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.CalledProcessError):
-        return os.environ.get("DCGST_COMMIT")
+        return None
 
 
 def device_name(device: torch.device) -> str:

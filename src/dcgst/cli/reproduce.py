@@ -159,7 +159,9 @@ def _tell(name: str, written: list[Path]) -> None:
 
 
 def _show(table: Table) -> None:
-    shown = RichTable(*table.headers, title=table.title, box=None, title_justify="left")
+    shown = RichTable(title=table.title, box=None, title_justify="left")
+    for header in table.headers:
+        shown.add_column(header, overflow="fold")
     for row in table.rows:
         shown.add_row(*(re.sub(r"\*\*(.+?)\*\*", r"[bold]\1[/bold]", cell) for cell in row))
     console.print(shown)
