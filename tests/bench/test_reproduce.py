@@ -134,6 +134,46 @@ def test_other_damage_is_named(tmp_path):
     path.write_text("\nnot json\n")
     with pytest.raises(InputError, match=r"records.jsonl, line 2: not JSON"):
         Records(path)
+    for other in ("[1, 2]", '{"dataset": "cora"}'):
+        path.write_text(other)
+        with pytest.raises(InputError, match=r"records.jsonl, line 1: not a record"):
+            Records(path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="not a file of records"):
+        Records(path)
+    with pytest.raises(InputError, match="not a file of records"):
+        Records(tmp_path)
+
+
+def test_substitutes_never_take_the_place_of_official_data(tmp_path, monkeypatch):
+    records = Records(tmp_path / "records.jsonl")
+    cell = Cell("ogbn-arxiv", "gcn", 0.01)
+    records.add(record_of(cell, [40.0] * 10, official=False))
+    monkeypatch.setattr("dcgst.bench.cells.official_here", lambda _: False)
+    assert missing([cell], records) == []
+    monkeypatch.setattr("dcgst.bench.cells.official_here", lambda _: True)
+    assert missing([cell], records) == [cell]
+    records.add(record_of(cell, [60.0] * 10))
+    records.add(record_of(cell, [41.0] * 10, official=False))
+    assert Records(records.path).by_key[cell.key]["mean"] == 60.0
+
+
+def test_one_record_serves_with_and_without_history(tmp_path):
+    cell = Cell("cora", "gcn", 0.02)
+    wanted = dataclasses.replace(cell, stages=True)
+    assert unique([cell, wanted]) == [wanted]
+    records = Records(tmp_path / "records.jsonl")
+    records.add(record_of(cell, [50.0] * 10))
+    assert missing([wanted], records) == [wanted]
+    records.add(record_of(wanted, [51.0] * 10, stages=[[]] * 10))
+    assert missing([cell, wanted], records) == []
+
+
+def test_a_setting_that_came_later_counts_as_its_default(tmp_path):
+    cell = Cell("cora", "gcn", 0.02)
+    fields = dataclasses.asdict(record_of(cell, [50.0]))
+    del fields["settings"]["keep"]
+    assert key_of({**fields, "runs": cell.runs}) == cell.key
 
 
 # --- the grid ----------------------------------------------------------------------------------
@@ -221,6 +261,7 @@ def test_substitute_features_never_stand_beside_published_figures(tmp_path):
     table = comparison("arxiv", ["ogbn-arxiv"], "released", records)
     gcn = next(row for row in table.rows if row[0] == "GCN")
     assert gcn[1] == "**40.0 ± 0.0**"
+    assert all("(" not in row[1] for row in table.rows), "not even where ours is missing"
     assert any("substitute features" in note for note in table.notes)
 
 

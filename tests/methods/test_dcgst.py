@@ -100,7 +100,7 @@ def test_edges_tell_what_the_predictor_would_change(graph, split, plain):
 def test_edges_follow_the_nodes_into_another_order():
     edges = np.array([(0, 0, 2, True, 0.5), (0, 1, 2, False, 0.25)], dtype=EDGES)
     blank = np.zeros((3, 2), dtype=np.float32), np.zeros(3, dtype=int), np.zeros(3, dtype=int)
-    moved = Result(*blank, [], "", edges=edges).reorder(np.array([2, 0, 1])).edges
+    moved = Result(*blank, [], "", blank[0], edges=edges).reorder(np.array([2, 0, 1])).edges
     # what was node 2 is now node 0, and so on
     assert moved[["source", "target"]].tolist() == [(0, 1), (0, 2)]
     assert moved["present"].tolist() == [True, False]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dcgst.bench.protocol import Labels
+from dcgst.datasets import official_here
 from dcgst.methods import METHODS, Method, method
 
 PLACES = ("device", "chunk")
@@ -25,7 +26,7 @@ class Cell:
         preset: named settings.
         settings: what differs from the preset.
         runs: how many.
-        stages: whether the history of each run is wanted.
+        stages: whether the history of each run is wanted as well.
         timed: whether its time is what is wanted: nothing else is run beside it.
     """
 
@@ -53,6 +54,14 @@ class Cell:
         record = {**vars(self), "settings": self.make().get_params(), "first_run": 0}
         return key_of(record)
 
+    def answered_by(self, record: Mapping[str, Any]) -> bool:
+        """Whether a record of the same key says all that is wanted.
+
+        One with substitute features does not where the official ones are here.
+        """
+        history = not self.stages or record.get("stages") is not None
+        return history and (record.get("official", True) or not official_here(self.dataset))
+
     def with_runs(self, runs: int) -> Cell:
         return replace(self, runs=runs)
 
@@ -66,14 +75,19 @@ class Cell:
 def key_of(record: Mapping[str, Any]) -> str:
     """The same for all records of the same method, settings, data set, labels and runs.
 
-    A record made with other settings, or before a default changed, has another key.
+    A record made with other settings, or before a default changed, has another key. A setting that
+    did not exist yet counts as its default.
     """
     known = METHODS[record["method"]].from_preset().get_params()
-    settings = {k: record["settings"].get(k) for k in sorted(known) if k not in PLACES}
-    parts = [record[k] for k in ("dataset", "method", "rate", "sampler", "runs", "first_run")]
-    return repr((parts, settings, bool(record.get("stages"))))
+    settings = {k: record["settings"].get(k, known[k]) for k in sorted(known) if k not in PLACES}
+    names = ("dataset", "method", "rate", "sampler", "runs", "first_run")
+    return repr(([record[k] for k in names], settings))
 
 
 def unique(cells: Iterable[Cell]) -> list[Cell]:
-    """Each cell once, in the order of their first appearance."""
-    return list({cell.key: cell for cell in cells}.values())
+    """Each cell once, in the order of their first appearance, with all that is wanted of it."""
+    found: dict[str, Cell] = {}
+    for cell in cells:
+        known = found.setdefault(cell.key, cell)
+        found[cell.key] = replace(known, stages=known.stages or cell.stages)
+    return list(found.values())

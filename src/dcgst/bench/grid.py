@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 
 import torch
 
@@ -24,10 +26,11 @@ SECONDS = {
     "srgnn": 1.5,
     "eerm": 14.0,
     "srgnn_st": 9.0,
+    "dcgst": 6.0,
 }
-"""A run on Cora on one core; DC-GST takes 6. On other graphs in proportion to edges and width."""
+"""A run on Cora on one core; on other graphs in proportion to edges and width."""
 
-SIZES = {"cora": 1.0, "citeseer": 1.3, "pubmed": 8.0, "ogbn-arxiv": 80.0}
+WORK = {"cora": 1.0, "citeseer": 1.3, "pubmed": 8.0, "ogbn-arxiv": 80.0}
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,12 @@ class Finished:
 
 def missing(cells: Sequence[Cell], records: Records) -> list[Cell]:
     """The cells that no record answers yet."""
-    return [cell for cell in cells if cell.key not in records.by_key]
+
+    def answered(cell: Cell) -> bool:
+        record = records.by_key.get(cell.key)
+        return record is not None and cell.answered_by(record)
+
+    return [cell for cell in cells if not answered(cell)]
 
 
 def estimate(cell: Cell, records: Records, gpu: bool) -> float:
@@ -56,8 +64,8 @@ def estimate(cell: Cell, records: Records, gpu: bool) -> float:
     if alike:
         return cell.runs * sum(alike) / len(alike)
     kind, _, nodes = cell.dataset.partition("/")
-    size = int(nodes) / 2500 if nodes else SIZES.get(kind, 1.0)
-    one = SECONDS.get(cell.method, 6.0) * size
+    size = int(nodes) / 2500 if nodes else WORK.get(kind, 1.0)
+    one = SECONDS.get(cell.method, 1.0) * size
     return max(1.0, one) if gpu else cell.runs * one
 
 
@@ -78,7 +86,7 @@ def run_grid(
     """Run the cells that are missing, the longest first, and add their records one by one.
 
     Those whose time is wanted come last, one by one. A cell that fails is reported, and the others
-    go on. Interrupted, it loses no finished cell.
+    go on, also when its process dies. Interrupted, it loses no finished cell.
     """
     target = device_of(device)
     todo = missing(cells, records)
@@ -96,31 +104,45 @@ def _run_pool(
     device: str,
     records: Records,
     report: Callable[[Finished], None],
+    retry: bool = True,
 ) -> list[Finished]:
     """Run cells in processes, so many at once."""
     done: list[Finished] = []
     if not todo:
         return done
-    count = min(workers, len(todo))
-    with ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_alone) as pool:
-        waiting = {pool.submit(_run, cell, device): cell for cell in todo}
-        try:
-            while waiting:
-                ready, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in ready:
-                    done.append(_finish(waiting.pop(future), future))
-                    if (record := done[-1].record) is not None:
-                        records.add(record)
-                    report(done[-1])
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    others = set(active_children())
+    pool = ProcessPoolExecutor(
+        min(workers, len(todo)), mp_context=get_context("spawn"), initializer=_one_thread
+    )
+    waiting = {pool.submit(_run, cell, device): cell for cell in todo}
+    lost: list[Cell] = []
+    try:
+        while waiting:
+            ready, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in ready:
+                cell = waiting.pop(future)
+                if retry and isinstance(future.exception(), BrokenProcessPool):
+                    lost.append(cell)
+                    continue
+                done.append(_finish(cell, future, records))
+                report(done[-1])
+    except BaseException:
+        for future in [future for future in waiting if future.done()]:
+            _finish(waiting.pop(future), future, records)
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in set(active_children()) - others:
+            process.terminate()
+        raise
+    pool.shutdown()
+    for cell in lost:  # a process died, and took along those that were not to blame
+        done += _run_pool([cell], 1, device, records, report, retry=False)
     return done
 
 
-def _alone() -> None:
-    """In a process of its own: one thread, since others run beside it."""
+def _one_thread() -> None:
+    """In a process of its own: one thread, since others run beside it; the parent ends it."""
     torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _run(cell: Cell, device: str) -> Record:
@@ -128,8 +150,11 @@ def _run(cell: Cell, device: str) -> Record:
     return run_cell(load(cell.dataset), method, cell.labels, cell.preset, stages=cell.stages)
 
 
-def _finish(cell: Cell, future: Future[Record]) -> Finished:
-    error = future.exception()
-    if error is not None:
+def _finish(cell: Cell, future: Future[Record], records: Records) -> Finished:
+    """Keep what a cell gave, or say why there is nothing to keep."""
+    try:
+        record = future.result()
+        records.add(record)
+    except (Exception, CancelledError) as error:
         return Finished(cell, None, f"{type(error).__name__}: {error}")
-    return Finished(cell, future.result())
+    return Finished(cell, record)

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dcgst.bench.experiments import EXPERIMENTS, Experiment
-from dcgst.bench.figures import FIGURES
+from dcgst.bench.experiments import EXPERIMENTS, Experiment, cells_of
+from dcgst.bench.figures import CAPTIONS, FIGURES
 from dcgst.bench.records import Records
 from dcgst.bench.tables import Table, ablation, comparison, datasets
 
 
 def page(records: Records, runs: int = 10) -> str:
     """All tables and figures as a page in Markdown, with where the figures come from."""
-    answers = list(records.by_key.values())
+    wanted = cells_of(list(EXPERIMENTS.values()), runs)
+    answers = [records.by_key[cell.key] for cell in wanted if cell.key in records.by_key]
     parts = ["# Results", _origin(answers)]
     parts += [table.markdown() for table in tables(list(EXPERIMENTS.values()), records, runs)]
     for name in FIGURES:
         title = EXPERIMENTS[name].title
-        parts.append(f"### {name}: {title}\n\n![{title}](../results/figures/{name}.svg)")
+        picture = f"![{title}](../results/figures/{name}.svg)"
+        parts.append(f"### {name}: {title}\n\n{picture}\n\n{CAPTIONS[name]}")
     return "\n\n".join(parts) + "\n"
 
 
@@ -28,10 +30,12 @@ def _origin(answers: list[dict[str, Any]]) -> str:
     commits = sorted({str(answer["commit"]) for answer in answers})
     hours = sum(answer["seconds"] for answer in answers) / 3600
     return (
-        "This page is made by `dcgst reproduce all --page docs/results.md` from the lines of "
-        f"`results/reproduce.jsonl`: {len(answers)} cells, {hours:.1f} hours of fits in all, on "
-        f"{', '.join(devices) or 'nothing yet'}, at commit {', '.join(commits) or 'none'}. Any "
-        "cell can be run again: take its line out of the file, or use another file."
+        "This page is made by `make results` from the lines of `results/reproduce.jsonl`: "
+        f"{len(answers)} cells, {hours:.1f} hours if run one after the other, on "
+        f"{', '.join(devices) or 'nothing yet'}, at commit {', '.join(commits) or 'none'}. "
+        "`dcgst reproduce all` runs all of it anew, `dcgst bench` any single cell. On a GPU sums "
+        "are not taken in a fixed order: the mean of the same ten runs can differ by a point or two "
+        "where few labels are given, and so can gaps between rows."
     )
 
 

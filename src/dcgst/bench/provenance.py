@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import scipy
 import torch
 
 import dcgst
@@ -26,6 +27,7 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
         "torch": str(torch.__version__),
         "numpy": str(np.__version__),
+        "scipy": str(scipy.__version__),
     }
 
 

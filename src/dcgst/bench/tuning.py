@@ -99,6 +99,21 @@ class Search:
                 f"runs 0 to {REPORTED - 1} are the ones reported"
             )
 
+    @property
+    def preset_settings(self) -> dict[str, Any]:
+        """What the preset has of the settings that are tried."""
+        settings = method(self.method, self.preset).get_params()
+        return {name: settings[name] for name in SPACES[self.method]}
+
+    @property
+    def file_name(self) -> str:
+        """What tells this study's journal from every other's, but for the data set."""
+        labels = self.labels
+        rate = f"{100 * labels.rate:g}-percent" if labels.rate else f"{labels.per_class}-per-class"
+        runs = f"runs-{labels.first_run}-{labels.first_run + labels.runs - 1}"
+        preset = self.preset.replace("/", "-")
+        return f"{self.method}-{preset}-{labels.sampler}-{rate}-{runs}.journal"
+
     def score(self, graph: Graph, split: Split, settings: dict[str, Any]) -> float:
         """Mean accuracy on nodes held out from the pool, in percent."""
         seen, held_out = hold_out(split, HELD_OUT)
@@ -140,9 +155,8 @@ def tune(
     study = _study(search, graph.name, path)
     split = search.labels.sample(graph)
     finished = len(study.get_trials(deepcopy=False, states=_complete()))
-    if not study.get_trials(deepcopy=False):
-        defaults = method(search.method, search.preset).get_params()
-        study.enqueue_trial({name: defaults[name] for name in SPACES[search.method]})
+    if _preset_trial(search, study) is None:
+        study.enqueue_trial(search.preset_settings)
 
     def objective(trial: Trial) -> float:
         return search.score(graph, split, suggest(trial, SPACES[search.method]))
@@ -182,10 +196,21 @@ def _study(search: Search, dataset: str, path: Path) -> Study:
     return optuna.create_study(
         study_name=f"{search.method} {search.preset} {dataset} {search.labels}",
         storage=JournalStorage(JournalFileBackend(str(path))),
-        sampler=optuna.samplers.TPESampler(seed=0),
+        sampler=optuna.samplers.TPESampler(seed=_trials_in(path)),
         direction="maximize",
         load_if_exists=True,
     )
+
+
+def _trials_in(path: Path) -> int:
+    """A seed that goes on where a study stopped: lines of its journal."""
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def _preset_trial(search: Search, study: Study) -> Any:
+    """The finished trial of the preset's own settings, if there is one."""
+    done = study.get_trials(deepcopy=False, states=_complete())
+    return next((trial for trial in done if trial.params == search.preset_settings), None)
 
 
 def _complete() -> Any:
@@ -203,7 +228,7 @@ def _outcome(search: Search, dataset: str, study: Study) -> dict[str, Any]:
         "labels": vars(search.labels),
         "objective": f"accuracy on {HELD_OUT:.0%} of the pool, held out",
         "best": {"settings": study.best_params, "score": round(study.best_value, 2)},
-        "preset_score": round(float(done[0].values[0]), 2),
+        "preset_score": round(float(_preset_trial(search, study).values[0]), 2),
         "trials": [
             {"settings": trial.params, "score": round(float(trial.values[0]), 2)} for trial in done
         ],

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from dcgst.engine.training import Callback, Epoch
+from dcgst.engine.training import Callback, Epoch, StageEnd
+from dcgst.errors import InputError
 
 console = Console()
 errors = Console(stderr=True)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+
+
+def check_writable(*paths: Path) -> None:
+    """Raise before the work if what it leads to could not be written."""
+    for path in paths:
+        there = next(p for p in (path, *path.absolute().parents) if p.exists())
+        if there == path and not path.is_dir():
+            there = path.absolute().parent
+        if not there.is_dir() or not os.access(there, os.W_OK):
+            raise InputError(f"{path} cannot be written: {there} is no folder one may write to")
 
 
 def print_json(record: Any) -> None:
@@ -42,8 +55,10 @@ def progress(title: str, trainings: int, quiet: bool) -> Iterator[Callback]:
     task = bar.add_task(title, total=None)
     finished, shown, begun = 0, 0.0, time.monotonic()
 
-    def after_epoch(epoch: Epoch) -> None:
+    def after_epoch(epoch: Epoch | StageEnd) -> None:
         nonlocal finished, shown
+        if isinstance(epoch, StageEnd):
+            return
         now = time.monotonic()
         part = (epoch.number + 1) / epoch.total
         if epoch.number + 1 == epoch.total:

@@ -12,12 +12,19 @@ from rich.table import Table as RichTable
 
 from dcgst.bench.cells import Cell
 from dcgst.bench.experiments import EXPERIMENTS, Experiment, cells_of, chosen
-from dcgst.bench.figures import FIGURES, draw
+from dcgst.bench.figures import FIGURES, draw, import_matplotlib
 from dcgst.bench.grid import Finished, estimate, missing, run_grid, workers_for
 from dcgst.bench.pages import page, tables
 from dcgst.bench.records import Records
 from dcgst.bench.tables import Table
-from dcgst.cli.output import JsonOption, QuietOption, console, errors, print_json
+from dcgst.cli.output import (
+    JsonOption,
+    QuietOption,
+    check_writable,
+    console,
+    errors,
+    print_json,
+)
 from dcgst.datasets import CATALOGUE
 from dcgst.errors import InputError
 from dcgst.methods.base import device_of
@@ -30,7 +37,8 @@ def reproduce(
         list[str] | None, typer.Argument(help=f"Any of {NAMES}; or all.", show_default=False)
     ] = None,
     only: Annotated[
-        str | None, typer.Option(help="Of these only some, comma-separated.", show_default=False)
+        str | None,
+        typer.Option(help="The same, comma-separated; of those named, if any.", show_default=False),
     ] = None,
     runs: Annotated[int, typer.Option(min=1, help="Runs of each cell; the paper has 10.")] = 10,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
@@ -39,9 +47,9 @@ def reproduce(
     ] = None,
     results: Annotated[
         Path, typer.Option(help="File of records: what is in it is not run again.")
-    ] = Path("results/reproduce.jsonl"),
+    ] = Path("reproduction/records.jsonl"),
     figures: Annotated[Path, typer.Option(help="Folder for the figures, as SVG and PNG.")] = Path(
-        "results/figures"
+        "reproduction/figures"
     ),
     page_path: Annotated[
         Path | None, typer.Option("--page", help="Also write all tables as a page in Markdown.")
@@ -53,35 +61,80 @@ def reproduce(
     quiet: QuietOption = False,
 ) -> None:
     """Run the paper's experiments and show ours beside the published figures."""
-    names = only.split(",") if only else what or ["all"]
-    experiments = _present(chosen([name.strip() for name in names]))
+    experiments = _chosen(what, only)
     records = Records(results)
+    check_writable(results, figures, *([page_path] if page_path else []))
+    if any(e.name in FIGURES for e in experiments):
+        import_matplotlib()
     cells = cells_of(experiments, runs)
     todo = missing(cells, records)
     if dry_run:
         _list(cells, records, device, workers, json)
         return
+    _begin(cells, todo, records, device, workers, json)
     failed = _run(todo, records, device, workers, json, quiet) if todo else []
     if not json:
         for table in tables(experiments, records, runs):
             _show(table)
-        for experiment in experiments:
-            if experiment.name in FIGURES:
-                _tell(experiment.name, draw(experiment.name, records, figures, runs))
+    for experiment in experiments:
+        if experiment.name in FIGURES:
+            written = draw(experiment.name, records, figures, runs)
+            if not json:
+                _tell(experiment.name, written)
     if page_path is not None:
         part = page_path.with_suffix(".part")
         part.write_text(page(records, runs), encoding="utf-8")
         part.replace(page_path)
     if failed:
         lines = "\n".join(f"  {f.cell}: {f.error}" for f in failed)
-        raise InputError(f"{len(failed)} of {len(todo)} cells failed; run again to retry:\n{lines}")
+        errors.print(f"{len(failed)} of {len(todo)} cells failed; run again to retry:\n{lines}")
+        raise typer.Exit(1)
 
 
-def _present(experiments: list[Experiment]) -> list[Experiment]:
-    """Without ogbn-arxiv, where it is one of many and not here."""
-    if len(experiments) == 1 or CATALOGUE["ogbn-arxiv"].present("ogbn-arxiv"):
-        return experiments
-    return [e for e in experiments if e.name != "arxiv"]
+def _chosen(what: list[str] | None, only: str | None) -> list[Experiment]:
+    """What is asked for; of all, without ogbn-arxiv where it is not here."""
+    named = chosen(what or ["all"])
+    if only is not None:
+        some = chosen([name.strip() for name in only.split(",") if name.strip()])
+        named = [e for e in named if e in some]
+    if not named:
+        raise InputError(f"nothing is asked for; choose of: all, {NAMES}")
+    large = EXPERIMENTS["arxiv"]
+    by_name = "arxiv" in (what or []) or "arxiv" in (only or "")
+    if large in named and not by_name and not CATALOGUE["ogbn-arxiv"].present("ogbn-arxiv"):
+        errors.print("Without ogbn-arxiv, which is not here; dcgst reproduce arxiv says how.")
+        named.remove(large)
+    return named
+
+
+def _begin(
+    cells: list[Cell],
+    todo: list[Cell],
+    records: Records,
+    device: str,
+    workers: int | None,
+    json: bool,
+) -> None:
+    """Say how much is there already and how much is to be run; for machines, what is there."""
+    waiting = {cell.key for cell in todo}
+    done = [records.by_key[cell.key] for cell in cells if cell.key not in waiting]
+    if json:
+        for record in done:
+            print_json(record)
+        return
+    if done:
+        where = sorted({str(record.get("device")) for record in done})
+        errors.print(f"{len(done)} of {len(cells)} cells from {records.path} ({', '.join(where)}).")
+    if todo:
+        target = device_of(device)
+        count = workers or workers_for(target)
+        seconds = _total(todo, records, target.type == "cuda", count)
+        errors.print(f"{len(todo)} cells to run, {count} at once, about {_time(seconds)}.")
+
+
+def _total(todo: list[Cell], records: Records, gpu: bool, workers: int) -> float:
+    """Seconds that cells will take; those that are timed run one by one."""
+    return sum(estimate(c, records, gpu) / (1 if c.timed else workers) for c in todo)
 
 
 def _run(
@@ -119,7 +172,15 @@ def _run(
             words = f"about {_time(left)} left"
             bar.update(task, advance=1, description=f"done: {finished.cell}", left=words)
 
-        done = run_grid(todo, records, device=device, workers=workers, report=report)
+        try:
+            done = run_grid(todo, records, device=device, workers=workers, report=report)
+        except KeyboardInterrupt:
+            kept = len(todo) - len(missing(todo, records))
+            errors.print(
+                f"Interrupted; {kept} of {len(todo)} cells are in {records.path}, and the same "
+                "command goes on."
+            )
+            raise typer.Exit(130) from None
     return [finished for finished in done if finished.record is None]
 
 
@@ -128,12 +189,11 @@ def _list(
 ) -> None:
     """What would be run, and for how long."""
     target = device_of(device)
-    waiting = {cell.key for cell in missing(cells, records)}
-    total = 0.0
+    left = missing(cells, records)
+    waiting = {cell.key for cell in left}
     for cell in cells:
         todo = cell.key in waiting
         seconds = estimate(cell, records, target.type == "cuda") if todo else 0.0
-        total += seconds
         if json:
             print_json({"cell": str(cell), "done": not todo, "seconds": round(seconds, 1)})
         else:
@@ -141,9 +201,10 @@ def _list(
             console.print(f"{cell}: {state}", highlight=False)
     if not json:
         count = workers or workers_for(target)
+        total = _total(left, records, target.type == "cuda", count)
         console.print(
-            f"\n{len(waiting)} of {len(cells)} cells to run, about {_time(total / count)} with "
-            f"{count} at once."
+            f"\n{len(left)} of {len(cells)} cells to run, about {_time(total)} with {count} at "
+            "once."
         )
 
 

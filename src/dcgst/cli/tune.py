@@ -10,7 +10,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from dcgst.bench.protocol import Labels
 from dcgst.bench.tuning import SPACES, Search, tune
-from dcgst.cli.output import JsonOption, QuietOption, console, errors, print_json
+from dcgst.cli.output import (
+    JsonOption,
+    QuietOption,
+    check_writable,
+    console,
+    errors,
+    print_json,
+)
 from dcgst.datasets import load
 
 
@@ -39,8 +46,8 @@ def tune_command(
     search = Search(method, Labels(sampler, rate, per_class, runs, first_run), preset, device)
     search.check()
     graph = load(dataset)
-    count = f"{per_class}-per-class" if rate is None else f"{100 * rate:g}-percent"
-    path = studies / f"{method}-{graph.name}-{sampler}-{count}.journal"
+    path = studies / graph.name / search.file_name
+    check_writable(path)
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -68,4 +75,11 @@ def tune_command(
         highlight=False,
     )
     settings = " ".join(f"--set {key}={value}" for key, value in best["settings"].items())
-    console.print(f"{settings}\n\nAll trials: {path.with_suffix('.json')}", highlight=False)
+    amount = f"--rate {rate}" if rate is not None else f"--per-class {per_class}"
+    console.print(
+        f"dcgst bench --dataset {dataset} --method {method} --preset {preset} {amount} "
+        f"--sampler {sampler} {settings}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    console.print(f"\nAll trials: {path.with_suffix('.json')}", highlight=False)

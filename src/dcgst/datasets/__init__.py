@@ -56,4 +56,9 @@ def load(name: str) -> Graph:
     return CATALOGUE[name].load(name)
 
 
-__all__ = ["CATALOGUE", "Dataset", "load", "synthetic"]
+def official_here(name: str) -> bool:
+    """Whether the published data are at hand, not a substitute; for all but ogbn-arxiv they are."""
+    return name != "ogbn-arxiv" or arxiv.official_folder() is not None
+
+
+__all__ = ["CATALOGUE", "Dataset", "load", "official_here", "synthetic"]

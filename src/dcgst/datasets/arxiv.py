@@ -30,16 +30,16 @@ DIMENSIONS = 128
 
 
 def present(name: str) -> bool:
-    return _official_folder() is not None or find(SOURCE, "graph.npz") is not None
+    return official_folder() is not None or find(SOURCE, "graph.npz") is not None
 
 
 def load(name: str) -> Graph:
     """OGB's features where the user has them, else spectral ones, and then marked unofficial."""
-    folder = _official_folder()
+    folder = official_folder()
     return _load_official(folder, name) if folder else _load_bare(name)
 
 
-def _official_folder() -> Path | None:
+def official_folder() -> Path | None:
     places = (folder / SOURCE.folder for folder in data_folders())
     return next((p for p in places if (p / "raw" / "node-feat.csv.gz").is_file()), None)
 

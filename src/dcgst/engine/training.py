@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dcgst.engine.memory import Memory
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -41,7 +43,20 @@ class Epoch:
     validation: Tensor | None
 
 
-Callback = Callable[[Epoch], None]
+@dataclass(frozen=True)
+class StageEnd:
+    """What a callback hears after each stage of a self-training.
+
+    Attributes:
+        number: the stage's.
+        records: one per run that took part, as in ``history_``: labels so far, the shift, …
+    """
+
+    number: int
+    records: list[dict[str, float]]
+
+
+Callback = Callable[[Epoch | StageEnd], None]
 
 
 @dataclass(frozen=True)
@@ -60,14 +75,38 @@ def train(
     *,
     validate: Callable[[], Tensor] | None = None,
     callbacks: Sequence[Callback] = (),
+    memory: Memory | None = None,
 ) -> Training:
     """Minimise the per-replica ``loss()`` of shape ``(R,)`` over the model's parameters.
 
     Every parameter carries the replica axis first, and the replicas' losses are summed, so each
     replica is trained as if alone. With ``validate``, also ``(R,)`` and lower is better, the model
-    is left in each replica's best state; without, and where the value is nan, in the last.
+    is left in each replica's best state; without, and where the value is nan, in the last. A
+    training that ``memory`` has kept is not repeated.
     """
     params = [p for p in model.parameters() if p.requires_grad]
+
+    def compute() -> dict[str, Tensor]:
+        training = _train(params, loss, schedule, validate, callbacks)
+        kept = {"loss": training.loss, "best_epoch": training.best_epoch}
+        if training.validation is not None:
+            kept["validation"] = training.validation
+        return kept | {f"parameter.{i}": p.detach() for i, p in enumerate(params)}
+
+    kept = (memory or Memory()).step(compute)
+    with torch.no_grad():
+        for i, param in enumerate(params):
+            param.copy_(kept[f"parameter.{i}"])
+    return Training(kept["loss"], kept.get("validation"), kept["best_epoch"])
+
+
+def _train(
+    params: list[nn.Parameter],
+    loss: Callable[[], Tensor],
+    schedule: Schedule,
+    validate: Callable[[], Tensor] | None,
+    callbacks: Sequence[Callback],
+) -> Training:
     optimiser = torch.optim.Adam(
         params, lr=schedule.lr, weight_decay=schedule.weight_decay, fused=True
     )

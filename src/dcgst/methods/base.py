@@ -6,6 +6,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dcgst.engine.locality import locality_order
+from dcgst.engine.memory import Memory
 from dcgst.engine.random import derive
 from dcgst.engine.sparse import SparseMatrix
 from dcgst.engine.threads import threads_for
@@ -41,6 +43,7 @@ class Method(ABC):
     - ``labels_`` ``(n,)`` class codes; given labels never change;
     - ``labeled_stage_`` ``(n,)`` the stage in which a node joined the training set: 0 if its label
       was given, -1 if it never did;
+    - ``agreement_`` ``(n,)`` the share of replicas that found the same class;
     - ``history_`` one record per replica and stage;
     - ``stop_reason_`` why the training ended;
     - ``audit_`` a table with one row per stage and candidate for a pseudo-label: why it was chosen
@@ -120,6 +123,7 @@ class Method(ABC):
         split: Split | None = None,
         *,
         callbacks: Sequence[Callback] = (),
+        checkpoint: Path | None = None,
     ) -> Self:
         """Learn from the labeled nodes and predict all others.
 
@@ -127,19 +131,22 @@ class Method(ABC):
             graph: a :class:`Graph` or PyG ``Data``.
             split: one run. By default the graph's own ``train`` and ``val`` masks if it has them;
                 otherwise every known label trains, and there is no validation.
-            callbacks: called after every epoch.
+            callbacks: called after every epoch and every stage.
+            checkpoint: a folder where trainings are kept, to go on from after an interruption. Who
+                calls sees to it that graph, split and settings are the same.
         """
         graph = as_graph(graph)
         split = Split.known_labels(graph) if split is None else split
         if isinstance(split, Split) and len(split) != 1:
             raise InputError(f"fit takes one run, the split holds {len(split)}; use fit_runs")
-        (result,), self.models_ = self._fit_ordered(graph, split, callbacks)
+        (result,), self.models_ = self._fit_ordered(graph, split, callbacks, checkpoint)
         self.graph_, self.split_ = graph, split
         self.classes_ = graph.class_names
         self.proba_, self.labels_ = result.proba, result.labels
         self.labeled_stage_ = result.labeled_stage
         self.history_, self.stop_reason_ = result.history, result.stop_reason
         self.audit_, self.edges_ = result.audit, result.edges
+        self.agreement_ = result.agreement
         return self
 
     def predict_proba(self, graph: Graph | Data | None = None) -> NDArray[np.float32]:
@@ -192,18 +199,28 @@ class Method(ABC):
         return self._fit_ordered(as_graph(graph), split, callbacks)[0]
 
     def _fit_ordered(
-        self, graph: Graph, split: Split, callbacks: Sequence[Callback]
+        self,
+        graph: Graph,
+        split: Split,
+        callbacks: Sequence[Callback],
+        checkpoint: Path | None = None,
     ) -> tuple[list[Result], list[Backbone]]:
         """Fit with the nodes in an order that suits the processor; results in the user's."""
         self.check(graph, split)
         order = locality_order(graph.adjacency)
         if order is None:
-            return self._fit_all(graph, split, callbacks)
-        results, models = self._fit_all(graph.reorder(order), split.reorder(order), callbacks)
+            return self._fit_all(graph, split, callbacks, checkpoint)
+        results, models = self._fit_all(
+            graph.reorder(order), split.reorder(order), callbacks, checkpoint
+        )
         return [result.reorder(np.argsort(order)) for result in results], models
 
     def _fit_all(
-        self, graph: Graph, split: Split, callbacks: Sequence[Callback]
+        self,
+        graph: Graph,
+        split: Split,
+        callbacks: Sequence[Callback],
+        checkpoint: Path | None,
     ) -> tuple[list[Result], list[Backbone]]:
         """Every run and replica, so many at a time."""
         jobs = [(run, replica) for run in range(len(split)) for replica in range(self.replicas)]
@@ -219,6 +236,9 @@ class Method(ABC):
             for start in range(0, len(jobs), chunk):
                 part = jobs[start : start + chunk]
                 problem = self._problem(graph, split, part, x, adjacency, tuple(callbacks), shared)
+                if checkpoint is not None:
+                    memory = Memory(checkpoint / f"replica-{start:03d}")
+                    problem = dataclasses.replace(problem, memory=memory)
                 outcome = self.solve(problem)
                 if outcome.model is not None:
                     models.append(outcome.model)

@@ -177,6 +177,7 @@ class DCGST(NeuralMethod):
             self.stage_patience,
             accumulate=self.accumulate,
             support=self.cmd_support,
+            callbacks=problem.callbacks,
         )
         stages.begin(teacher.z(output))
         best = BestState(list(teacher.network.model.parameters()))
@@ -271,9 +272,14 @@ class DCGST(NeuralMethod):
             gain=self.ner_weight * scale * ner,
             support=self.cmd_support,
         )
-        return optimise(
-            objective, candidates, budget, constraint=self.constraint, steps=self.q_steps
-        )
+
+        def compute() -> dict[str, Tensor]:
+            q = optimise(
+                objective, candidates, budget, constraint=self.constraint, steps=self.q_steps
+            )
+            return {"q": q}
+
+        return problem.memory.step(compute)["q"].to(z.device)
 
     def candidates_per_class(self, logits: Tensor, per_class: Tensor, problem: Problem) -> Tensor:
         """``(R, C)`` K of each class: the same, or shared out by how often each is predicted."""

@@ -109,7 +109,7 @@ class DRGST(NeuralMethod):
         return 1 + self.stages
 
     def solve(self, problem: Problem) -> Outcome:
-        stages = Stages(problem.labels, problem.pool, self.stages)
+        stages = Stages(problem.labels, problem.pool, self.stages, callbacks=problem.callbacks)
         network = self.network(problem)
         network.train(problem.labels, problem, self.schedule)
         output = network.outputs()

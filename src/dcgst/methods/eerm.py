@@ -88,6 +88,7 @@ class EERM(NeuralMethod):
             self.schedule,
             validate=network.validation(problem, self.keep),
             callbacks=problem.callbacks,
+            memory=problem.memory,
         )
 
 

@@ -144,7 +144,14 @@ class Network:
             return loss(output, rows, targets)
 
         validate = self.validation(problem, schedule.keep)
-        return train(self.model, evaluate, schedule, validate=validate, callbacks=problem.callbacks)
+        return train(
+            self.model,
+            evaluate,
+            schedule,
+            validate=validate,
+            callbacks=problem.callbacks,
+            memory=problem.memory,
+        )
 
     def validation(self, problem: Problem, keep: str) -> Callable[[], Tensor] | None:
         """What the validation nodes say, the lower the better; None if they are not to be asked.

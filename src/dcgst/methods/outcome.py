@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dcgst.engine.memory import Memory
 from dcgst.engine.sparse import SparseMatrix
 from dcgst.engine.training import Callback
 from dcgst.errors import InputError
@@ -53,6 +54,7 @@ class Problem:
     num_classes: int
     callbacks: tuple[Callback, ...] = ()
     shared: dict[str, Any] = dataclasses.field(default_factory=dict)
+    memory: Memory = dataclasses.field(default_factory=Memory)
 
     def once(self, name: str, compute: Callable[[], T]) -> T:
         """What depends on graph and features alone, computed for the first of all runs."""
@@ -92,6 +94,7 @@ class Result:
     labeled_stage: NDArray[np.int64]
     history: list[dict[str, float]]
     stop_reason: str
+    agreement: NDArray[np.float32]
     audit: NDArray[np.void] = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=AUDIT))
     edges: NDArray[np.void] = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=EDGES))
 
@@ -109,6 +112,7 @@ class Result:
             proba=self.proba[order],
             labels=self.labels[order],
             labeled_stage=self.labeled_stage[order],
+            agreement=self.agreement[order],
         )
 
     @property
@@ -148,6 +152,7 @@ def results_of(outcome: Outcome, problem: Problem, truth: NDArray[np.int64]) -> 
                 outcome.stages.joined[run].numpy(force=True),
                 history,
                 outcome.stages.reasons[run],
+                np.ones(len(truth), dtype=np.float32),
                 audit,
                 np.zeros(0, dtype=EDGES) if outcome.edges is None else outcome.edges[run],
             )
@@ -163,12 +168,14 @@ def average(replicas: list[Result]) -> Result:
     proba = np.mean([r.proba for r in replicas], axis=0)
     # Where all agree, as they do on given labels, their label stands; elsewhere the mean decides.
     agreed = np.all([r.labels == first.labels for r in replicas], axis=0)
+    labels = np.where(agreed, first.labels, proba.argmax(axis=1))
     return Result(
         proba,
-        np.where(agreed, first.labels, proba.argmax(axis=1)),
+        labels,
         majority_stage(np.stack([r.labeled_stage for r in replicas])),
         [{**rec, "replica": i} for i, r in enumerate(replicas) for rec in r.history],
         "; ".join(sorted({r.stop_reason for r in replicas})),
+        np.mean([r.labels == labels for r in replicas], axis=0, dtype=np.float32),
         np.concatenate([_of_replica(r.audit, i) for i, r in enumerate(replicas)]),
         np.concatenate([_of_replica(r.edges, i) for i, r in enumerate(replicas)]),
     )

@@ -40,7 +40,13 @@ class ST(NeuralMethod):
         return 1 + self.stages
 
     def solve(self, problem: Problem) -> Outcome:
-        stages = Stages(problem.labels, problem.pool, self.stages, accumulate=True)
+        stages = Stages(
+            problem.labels,
+            problem.pool,
+            self.stages,
+            accumulate=True,
+            callbacks=problem.callbacks,
+        )
         network = self.learn(problem.labels, problem, 0)
         output = network.outputs()
         stages.begin(output.hidden)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dcgst.engine.training import Callback, StageEnd
 from dcgst.shift.cmd import cmd
 
 GIVEN, NEVER = 0, -1
@@ -96,6 +98,7 @@ class Stages:
             when the pool is exhausted. None: neither stops it.
         accumulate: whether pseudo-labels stay once they are chosen.
         support: of the CMD; None for the range of the representation.
+        callbacks: told of every stage.
     """
 
     given: Tensor
@@ -104,6 +107,7 @@ class Stages:
     patience: int | None = None
     accumulate: bool = False
     support: float | None = None
+    callbacks: Sequence[Callback] = ()
     labels: Tensor = field(init=False)  # (R, n) what to train on now
     joined: Tensor = field(init=False)  # (R, n) the stage since when
     active: Tensor = field(init=False)  # (R,) bool
@@ -175,6 +179,9 @@ class Stages:
                         "cmd": after[run],
                     }
                 )
+        records = [self.history[run][-1] for run in range(len(active)) if active[run]]
+        for callback in self.callbacks:
+            callback(StageEnd(number, records))
         self.number += 1
         lower = cmd < self._lowest
         self._lowest = torch.where(lower, cmd, self._lowest)

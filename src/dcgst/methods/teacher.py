@@ -83,7 +83,12 @@ class Teacher:
         self.network.train(self.problem.labels, self.problem, schedule)
         if self.predictor is not None:
             streams = self._streams(0)
-            train(self.predictor, lambda: self._bce(self._represent(streams), streams), schedule)
+            train(
+                self.predictor,
+                lambda: self._bce(self._represent(streams), streams),
+                schedule,
+                memory=self.problem.memory,
+            )
 
     def list_pairs(self, output: Output, labels: Tensor) -> None:
         """Choose anew which pairs of nodes may change."""
@@ -98,7 +103,8 @@ class Teacher:
         if self.predictor is not None:
             model = nn.ModuleList([model, self.predictor])
         loss = self._loss(labels, self._streams(stage))
-        train(model, loss, schedule, callbacks=self.problem.callbacks)
+        problem = self.problem
+        train(model, loss, schedule, callbacks=problem.callbacks, memory=problem.memory)
 
     def outputs(self, on_variant: bool = False) -> Output:
         """What the network says, in evaluation mode, on the graph as it is or on a variant."""
