@@ -7,8 +7,11 @@ import os
 os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 from dcgst.datasets import load, synthetic
+from dcgst.diagnosis import diagnose
 from dcgst.errors import InputError
+from dcgst.explanations import explain
 from dcgst.graph import Graph
+from dcgst.io import Columns, read
 from dcgst.methods import (
     APPNP,
     DCGST,
@@ -28,9 +31,11 @@ from dcgst.methods import (
     Method,
     method,
 )
+from dcgst.report import write_report
+from dcgst.runs import Run, fit, open_run
 from dcgst.splits import Split, sample
-
-__version__ = "0.1.0"
+from dcgst.suggestions import suggest
+from dcgst.version import VERSION as __version__  # noqa: N811
 
 __all__ = [
     "APPNP",
@@ -45,15 +50,25 @@ __all__ = [
     "SRGNN",
     "SRGNNST",
     "ST",
+    "Columns",
     "CorrectAndSmooth",
     "Graph",
     "InputError",
     "LabelPropagation",
     "Majority",
     "Method",
+    "Run",
     "Split",
+    "__version__",
+    "diagnose",
+    "explain",
+    "fit",
     "load",
     "method",
+    "open_run",
+    "read",
     "sample",
+    "suggest",
     "synthetic",
+    "write_report",
 ]

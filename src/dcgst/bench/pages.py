@@ -34,8 +34,8 @@ def _origin(answers: list[dict[str, Any]]) -> str:
         f"{len(answers)} cells, {hours:.1f} hours if run one after the other, on "
         f"{', '.join(devices) or 'nothing yet'}, at commit {', '.join(commits) or 'none'}. "
         "`dcgst reproduce all` runs all of it anew, `dcgst bench` any single cell. On a GPU sums "
-        "are not taken in a fixed order: the mean of the same ten runs can differ by a point or two "
-        "where few labels are given, and so can gaps between rows."
+        "are not taken in a fixed order: the mean of the same ten runs can differ by a point or "
+        "two where few labels are given, and so can gaps between rows."
     )
 
 

@@ -16,14 +16,14 @@ import numpy as np
 import scipy
 import torch
 
-import dcgst
+from dcgst.version import VERSION
 
 
 @cache
 def versions() -> dict[str, str]:
     """Of everything that numbers depend on."""
     return {
-        "dcgst": dcgst.__version__,
+        "dcgst": VERSION,
         "python": platform.python_version(),
         "torch": str(torch.__version__),
         "numpy": str(np.__version__),

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import dcgst
-from dcgst.cli import bench, datasets, demo, methods, reproduce, tune
+from dcgst.cli import bench, datasets, demo, fit, look, methods, reproduce, tune
 from dcgst.cli.output import errors
 from dcgst.errors import InputError
 
@@ -21,6 +21,12 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command()(demo.demo)
+app.command()(fit.fit)
+app.command("predict")(look.predict_command)
+app.command("diagnose")(look.diagnose_command)
+app.command("explain")(look.explain_command)
+app.command("suggest")(look.suggest_command)
+app.command("report")(look.report_command)
 app.command()(bench.bench)
 app.command()(reproduce.reproduce)
 app.command("tune")(tune.tune_command)

@@ -58,6 +58,11 @@ def progress(title: str, trainings: int, quiet: bool) -> Iterator[Callback]:
     def after_epoch(epoch: Epoch | StageEnd) -> None:
         nonlocal finished, shown
         if isinstance(epoch, StageEnd):
+            record = epoch.records[0]
+            said = (
+                f"stage {epoch.number}, shift {record['cmd']:.3f}, {record['labeled']:.0f} labels"
+            )
+            bar.update(task, description=f"{title}: {said}")
             return
         now = time.monotonic()
         part = (epoch.number + 1) / epoch.total

@@ -1,5 +1,11 @@
 """How good predictions are."""
 
+from dcgst.evaluate.calibration import (
+    Calibration,
+    calibrate,
+    expected_calibration_error,
+    reliability,
+)
 from dcgst.evaluate.metrics import accuracy
 
-__all__ = ["accuracy"]
+__all__ = ["Calibration", "accuracy", "calibrate", "expected_calibration_error", "reliability"]

@@ -61,6 +61,9 @@ class Method(ABC):
     deterministic: ClassVar[bool] = False
     """Whether nothing is random, so that all replicas are the same."""
 
+    usual_temperature: ClassVar[float] = 1.0
+    """By which its probabilities are softened, as a rule, to be honest."""
+
     seed: int = param(0, "decides everything random", low=0)
     replicas: int = param(1, "independent runs whose probabilities are averaged", low=1)
     device: str = param("auto", "where to compute: auto, cpu, cuda, cuda:1 …")

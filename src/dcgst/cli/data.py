@@ -1,0 +1,94 @@
+"""How people say on the command line where their graph is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dcgst.cli.output import errors
+from dcgst.io import Columns, Input, read
+
+NodesArgument = Annotated[
+    Path, typer.Argument(help="Table of nodes (.csv, .parquet), or a graph (.graphml, .pt, .npz).")
+]
+EdgesArgument = Annotated[
+    Path | None, typer.Argument(help="Table of edges, where the first is a table.")
+]
+IdOption = Annotated[str | None, typer.Option("--id", help="Column of the nodes' ids.")]
+LabelOption = Annotated[
+    str | None, typer.Option("--label", help="Column of the classes; empty where unknown.")
+]
+SourceOption = Annotated[str | None, typer.Option("--source", help="Column of the edges' starts.")]
+TargetOption = Annotated[str | None, typer.Option("--target", help="Column of the edges' ends.")]
+WeightOption = Annotated[str | None, typer.Option("--weight", help="Column of the edges' weights.")]
+FeaturesOption = Annotated[
+    str | None, typer.Option("--features", help="Columns to use, comma-separated; default all.")
+]
+IgnoreOption = Annotated[
+    str | None, typer.Option("--ignore", help="Columns not to use, comma-separated.")
+]
+NumberOption = Annotated[str | None, typer.Option("--number", help="Columns that are numbers.")]
+CategoryOption = Annotated[
+    str | None, typer.Option("--category", help="Columns of which each value is a feature.")
+]
+TextOption = Annotated[
+    str | None, typer.Option("--text", help="Columns of which each word is a feature.")
+]
+DelimiterOption = Annotated[
+    str | None, typer.Option("--delimiter", help="Of CSV files; guessed unless named.")
+]
+DropOption = Annotated[
+    bool, typer.Option("--drop-unknown", help="Leave out edges to nodes that are not there.")
+]
+
+
+def listed(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip()) if text else ()
+
+
+def read_data(
+    nodes: Path,
+    edges: Path | None,
+    *,
+    id_column: str | None,
+    label: str | None,
+    source: str | None,
+    target: str | None,
+    weight: str | None,
+    features: str | None,
+    ignore: str | None,
+    number: str | None,
+    category: str | None,
+    text: str | None,
+    delimiter: str | None,
+    drop_unknown: bool,
+    quiet: bool,
+) -> Input:
+    """Read a graph and say what was taken for what."""
+    columns = Columns(
+        id=id_column,
+        label=label,
+        source=source,
+        target=target,
+        weight=weight,
+        features=listed(features) if features is not None else None,
+        ignore=listed(ignore),
+        number=listed(number),
+        category=listed(category),
+        text=listed(text),
+    )
+    mark = "\t" if delimiter in ("\\t", "tab") else delimiter
+    found = read(nodes, edges, columns, delimiter=mark, drop_unknown=drop_unknown)
+    if not quiet:
+        graph = found.graph
+        known = int((graph.labels >= 0).sum())
+        errors.print(
+            f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {graph.num_features:,} "
+            f"features, {graph.num_classes:,} classes, {known:,} labels.",
+            highlight=False,
+        )
+        for note in found.notes:
+            errors.print(f"  {note}", highlight=False, markup=False, soft_wrap=True)
+    return found

@@ -1,0 +1,234 @@
+"""``dcgst predict | explain | suggest | report | diagnose``: what there is to see."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from dcgst.cli.data import (
+    CategoryOption,
+    DelimiterOption,
+    DropOption,
+    EdgesArgument,
+    FeaturesOption,
+    IdOption,
+    IgnoreOption,
+    LabelOption,
+    NodesArgument,
+    NumberOption,
+    SourceOption,
+    TargetOption,
+    TextOption,
+    WeightOption,
+    read_data,
+)
+from dcgst.cli.output import JsonOption, QuietOption, check_writable, console, print_json
+from dcgst.diagnosis import Diagnosis, diagnose
+from dcgst.explanations import Explanation, Neighbour, explain
+from dcgst.report import write_report
+from dcgst.runs import open_run, rows_as_csv, set_aside, write_text
+from dcgst.suggestions import suggest
+
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that dcgst fit made.")]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", "-o", help="File to write, instead of the terminal.")
+]
+
+
+def predict_command(
+    folder: RunArgument,
+    nodes: Annotated[Path | None, typer.Argument(help="Nodes of another graph.")] = None,
+    edges: EdgesArgument = None,
+    out: OutOption = None,
+    delimiter: DelimiterOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Predict with the saved model, on its own graph or on another with the same columns."""
+    run = open_run(folder)
+    if out is not None:
+        check_writable(out)
+    rows = run.predict(nodes, edges, delimiter=delimiter)
+    if json:
+        for row in rows:
+            print_json({key: str(v) if key == "id" else v for key, v in row.items()})
+    elif out is not None:
+        write_text(out, rows_as_csv(rows))
+        console.print(f"{len(rows):,} predictions: {out}", highlight=False, soft_wrap=True)
+    else:
+        typer.echo(rows_as_csv(rows), nl=False)
+
+
+def report_command(
+    folder: RunArgument,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="File to write.  [default: in the folder]")
+    ] = None,
+) -> None:
+    """Make the HTML page of a run: one file, no network."""
+    run = open_run(folder)
+    check_writable(out or folder)
+    console.print(str(write_report(run, out)), highlight=False, soft_wrap=True)
+
+
+def explain_command(
+    folder: RunArgument,
+    node: Annotated[str, typer.Argument(help="The node's own id.")],
+    json: JsonOption = False,
+) -> None:
+    """Tell when and why a node was or was not given a pseudo-label, and who speaks for it."""
+    found = explain(open_run(folder), node)
+    if json:
+        print_json(asdict(found))
+        return
+    console.print(f"[bold]{found.id}[/bold]", highlight=False)
+    for line in found.summary:
+        console.print(line, highlight=False, markup=False)
+    _show_opinions(found)
+    _show_neighbours("\nNeighbours", "edge", found.neighbours, share=False)
+    _show_neighbours("\nLabels nearby", "share of a random walk", found.labeled, share=True)
+
+
+def suggest_command(
+    folder: RunArgument,
+    count: Annotated[int, typer.Option("-n", min=1, help="How many nodes.")] = 10,
+    out: OutOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Choose the nodes whose labels would help most: near much uncertainty, far from all labels."""
+    run = open_run(folder)
+    graph = run.graph
+    labeled = run.split.train[0] | run.split.val[0]
+    found = suggest(graph, run.proba, labeled, count)
+    rows = [
+        {
+            "id": graph.ids[s.node],
+            "believed": graph.class_names[s.predicted],
+            "probability": round(s.probability, 3),
+            "covers": round(s.covers, 4),
+        }
+        for s in found.nodes
+    ]
+    if json:
+        for row in rows:
+            print_json({**row, "id": str(row["id"])})
+        return
+    if out is not None:
+        check_writable(out)
+        write_text(out, rows_as_csv(rows))
+        console.print(f"{len(rows)} nodes: {out}", highlight=False, soft_wrap=True)
+    else:
+        table = Table("id", "believed to be", "probability", "uncertainty covered", box=None)
+        for row in rows:
+            likely, covers = f"{row['probability']:.0%}", f"{row['covers']:.1%}"
+            table.add_row(str(row["id"]), str(row["believed"]), likely, covers)
+        console.print(table)
+    console.print(
+        f"With these labeled, {found.covered_after:.0%} of the uncertainty lies near a label (now "
+        f"{found.covered_before:.0%}), and the labels' shift is {found.shift_after:.3f} (now "
+        f"{found.shift_before:.3f}).",
+        highlight=False,
+    )
+
+
+def diagnose_command(
+    nodes: NodesArgument,
+    edges: EdgesArgument = None,
+    id_column: IdOption = None,
+    label: LabelOption = None,
+    source: SourceOption = None,
+    target: TargetOption = None,
+    weight: WeightOption = None,
+    features: FeaturesOption = None,
+    ignore: IgnoreOption = None,
+    number: NumberOption = None,
+    category: CategoryOption = None,
+    text: TextOption = None,
+    delimiter: DelimiterOption = None,
+    drop_unknown: DropOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Tell how few, how biased and how connected the labels are, and what to do."""
+    found = read_data(
+        nodes,
+        edges,
+        id_column=id_column,
+        label=label,
+        source=source,
+        target=target,
+        weight=weight,
+        features=features,
+        ignore=ignore,
+        number=number,
+        category=category,
+        text=text,
+        delimiter=delimiter,
+        drop_unknown=drop_unknown,
+        quiet=quiet or json,
+    )
+    split = set_aside(found.graph, 0.0)
+    result = diagnose(found.graph, split.train[0] | split.val[0])
+    if json:
+        print_json({**asdict(result), "headline": result.headline})
+    else:
+        _show_diagnosis(result)
+
+
+def _show_diagnosis(found: Diagnosis) -> None:
+    console.print(f"\n[bold]{found.headline}[/bold]\n", highlight=False)
+    known = f"{found.homophily:.0%}" if found.homophily is not None else "not known"
+    console.print(
+        f"{found.labels} of {found.nodes:,} nodes are labeled ({found.rate:.2%}); labels of each "
+        f"class: {', '.join(f'{name} {n}' for name, n in list(found.counts.items())[:20])}.\n"
+        f"Edges between labeled nodes that join the same class: {known}.\n",
+        highlight=False,
+        markup=False,
+    )
+    table = Table("in", "shift", "random", "", "that is", box=None)
+    for shift in found.shifts:
+        verdict = "biased" if shift.unusual else "fine"
+        table.add_row(shift.name, f"{shift.value:.3f}", f"{shift.usual:.3f}", verdict, shift.words)
+    console.print(table)
+    for line in found.warnings:
+        console.print(f"Careful: {line}.", highlight=False, markup=False)
+    for line in found.advice:
+        console.print(f"→ {line}", highlight=False, markup=False)
+
+
+def _show_opinions(found: Explanation, most: int = 12) -> None:
+    if not found.opinions:
+        return
+    table = Table(
+        "replica", "stage", "class", "confidence", "rank", "q", "NER", "shift", "chosen", box=None
+    )
+    for o in found.opinions[:most]:
+        table.add_row(
+            str(o.replica),
+            str(o.stage),
+            o.predicted,
+            f"{o.confidence:.2f}",
+            str(o.rank),
+            "–" if o.q is None else f"{o.q:.2f}",
+            "–" if o.ner is None else f"{o.ner:.2f}",
+            "–" if o.shift is None else f"{o.shift:.3f}",
+            "yes" if o.chosen else "no",
+        )
+    console.print()
+    console.print(table)
+    if len(found.opinions) > most:
+        console.print(f"… and {len(found.opinions) - most} more; --json shows all")
+
+
+def _show_neighbours(title: str, weight: str, nodes: list[Neighbour], share: bool) -> None:
+    if not nodes:
+        return
+    table = Table("id", "class", "probability", "source", weight, box=None, title=title)
+    table.title_justify = "left"
+    for node in nodes:
+        strength = f"{node.weight:.0%}" if share else f"{node.weight:g}"
+        table.add_row(node.id, node.predicted, f"{node.probability:.0%}", node.source, strength)
+    console.print(table)
