@@ -393,7 +393,7 @@ def prediction_rows(
     for node, code in enumerate(labels):
         source = GIVEN_LABEL if own[node] else PSEUDO_LABEL if stage[node] > 0 else PREDICTED
         row = {
-            "id": graph.ids[node],
+            "id": graph.ids[node].item(),
             "class": graph.class_names[code],
             "probability": round(float(proba[node, code]), 4),
             "margin": round(float(margin[node]), 4),
@@ -464,7 +464,7 @@ def _graph_bytes(run: Run) -> bytes:
         features_shape=np.array(features.shape),
         features_dense=np.array(not sp.issparse(graph.features)),
         labels=graph.labels,
-        ids=graph.ids.astype("U"),
+        ids=graph.ids.astype("U") if graph.ids.dtype == object else graph.ids,
         class_names=np.array(graph.class_names, dtype="U"),
         train=run.split.train[0],
         val=run.split.val[0],

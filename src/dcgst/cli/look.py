@@ -105,7 +105,7 @@ def suggest_command(
     found = suggest(graph, run.proba, labeled, count)
     rows = [
         {
-            "id": graph.ids[s.node],
+            "id": graph.ids[s.node].item(),
             "believed": graph.class_names[s.predicted],
             "probability": round(s.probability, 3),
             "covers": round(s.covers, 4),

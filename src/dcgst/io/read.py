@@ -263,6 +263,9 @@ class _Reader:
             names = [name for name in self.nodes.names if name not in taken]
         for name in (*names, *chosen.ignore, *chosen.kinds):
             self.nodes.column(name)
+        for name in (*(chosen.features or ()), *chosen.kinds):
+            if name in taken:
+                raise InputError(f"{name!r} is the column of ids or labels, it is no feature")
         names = [name for name in names if name not in (*taken, *chosen.ignore)]
         recipe = make_recipe(self.nodes, names, chosen.kinds)
         self.notes += _summary(recipe.notes)

@@ -79,7 +79,7 @@ def _read_csv(path: Path, delimiter: str | None) -> Table:
     if delimiter is not None and len(delimiter) != 1:
         raise InputError(f"the delimiter must be one character, got {delimiter!r}")
     delimiter = delimiter or _guess_delimiter(text)
-    header, *rows = _rows(path, text, delimiter)
+    header, *rows = _rows(path, text, delimiter) or [(1, [""])]
     names = _check_header(path, [name.strip() for name in header[1]], delimiter)
     for line, row in rows:
         if len(row) != len(names):

@@ -1,0 +1,251 @@
+"""Run folders: what goes in comes out, nothing is lost, and damage is named."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dcgst import DCGST, EM, GCN, Graph, InputError, fit, load, open_run, runs, synthetic
+from dcgst.runs import available_memory, check_memory, memory_needed, set_aside
+
+QUICK = {"epochs": 10, "stage_epochs": 4, "student_epochs": 4, "max_stages": 3, "hidden": 16}
+
+
+def hidden_labels(graph: Graph, per_class: int = 4) -> Graph:
+    """The graph with few labels known."""
+    labels = np.full(graph.num_nodes, -1)
+    for code in range(graph.num_classes):
+        own = np.flatnonzero(graph.labels == code)[:per_class]
+        labels[own] = code
+    return replace(graph.with_labels(labels), masks={})
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return hidden_labels(synthetic(120, 3, features=8, seed=1, name="small"))
+
+
+@pytest.fixture(scope="module")
+def run(graph, tmp_path_factory):
+    return fit(graph, tmp_path_factory.mktemp("runs") / "run", DCGST(replicas=2, **QUICK))
+
+
+def test_a_run_read_again_is_the_same(run):
+    again = open_run(run.folder)
+    np.testing.assert_array_equal(again.proba, run.proba)
+    np.testing.assert_array_equal(again.labels, run.labels)
+    np.testing.assert_array_equal(again.stage, run.stage)
+    np.testing.assert_array_equal(again.agreement, run.agreement)
+    np.testing.assert_array_equal(again.graph.adjacency.toarray(), run.graph.adjacency.toarray())
+    np.testing.assert_array_equal(again.graph.features, run.graph.features)
+    assert again.predictions == run.predictions
+    assert again.history == run.history
+    assert again.info == json.loads(json.dumps(run.info))
+
+
+def test_predictions_have_ids_classes_and_where_they_come_from(run, graph):
+    with open(run.folder / "predictions.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["id"] for row in rows] == [str(i) for i in graph.ids]
+    known = graph.labels >= 0
+    assert [row["source"] == "given" for row in rows] == known.tolist()
+    given = [row["class"] for row, k in zip(rows, known, strict=True) if k]
+    assert given == [graph.class_names[code] for code in graph.labels[known]]
+    for row in rows:
+        parts = [float(row[f"p({name})"]) for name in graph.class_names]
+        assert sum(parts) == pytest.approx(1, abs=1e-3)
+        assert 0 <= float(row["margin"]) <= 1
+        assert 0.5 <= float(row["agreement"]) <= 1
+        assert row["source"] == "given" or (row["stage"] == "") == (row["source"] == "predicted")
+
+
+def test_the_audit_comes_back(run, graph):
+    audit = run.audit
+    assert audit.size
+    assert set(audit["replica"]) == {0, 1}
+    assert (graph.labels[audit["node"]] < 0).all(), "given labels are no candidates"
+    chosen = audit[audit["chosen"]]
+    last = chosen[chosen["stage"] == chosen["stage"].max()]
+    assert np.isfinite(last["confidence"]).all()
+
+
+def test_the_saved_model_predicts_as_the_fitted_one(graph, tmp_path):
+    model = GCN(epochs=15, hidden=16, replicas=2)
+    run = fit(graph, tmp_path / "run", model)
+    moved = synthetic(60, 3, features=8, seed=5)
+    saved = open_run(run.folder)
+    np.testing.assert_allclose(
+        saved.method.predict_proba(moved), model.predict_proba(moved), rtol=1e-5, atol=1e-6
+    )
+    rows = saved.predict(moved)
+    assert len(rows) == 60
+    assert "agreement" not in rows[0]
+
+
+def test_what_has_no_model_or_another_width_says_so(graph, tmp_path):
+    run = fit(graph, tmp_path / "run", EM())
+    with pytest.raises(InputError, match="em learns no model"):
+        run.predict(synthetic(60, 3, features=8, seed=5))
+    gcn = fit(graph, tmp_path / "gcn", GCN(epochs=3))
+    with pytest.raises(InputError, match="fitted on 8 features, this graph has 5"):
+        gcn.predict(synthetic(60, 3, features=5, seed=5))
+
+
+def test_folders_are_never_overwritten_by_accident(graph, run, tmp_path):
+    with pytest.raises(InputError, match="holds a run already"):
+        fit(graph, run.folder, DCGST(replicas=2, **QUICK))
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "thesis.txt").write_text("precious")
+    for overwrite in (False, True):
+        with pytest.raises(InputError, match=r"holds other files \(thesis.txt\)"):
+            fit(graph, other, GCN(epochs=2), overwrite=overwrite)
+    assert (other / "thesis.txt").read_text() == "precious"
+    again = fit(graph, run.folder, DCGST(replicas=2, **QUICK), resume=True)
+    np.testing.assert_array_equal(again.proba, run.proba)
+    with pytest.raises(InputError, match="begun with another graph, labels or settings"):
+        fit(graph, run.folder, DCGST(replicas=2, seed=1, **QUICK), resume=True)
+
+
+def test_overwriting_begins_anew(graph, tmp_path):
+    first = fit(graph, tmp_path / "run", GCN(epochs=3))
+    (tmp_path / "run" / "notes.txt").write_text("mine")
+    second = fit(graph, tmp_path / "run", GCN(epochs=4, seed=1), overwrite=True)
+    assert (second.proba != first.proba).any()
+    assert (tmp_path / "run" / "notes.txt").exists(), "only what a fit leaves is removed"
+
+
+def test_where_nothing_can_be_written(graph, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be written"):
+        fit(graph, tmp_path / "file" / "run", GCN(epochs=2))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("run.json", b"{", "run.json is damaged"),
+        ("run.json", b"[]", "run.json is damaged"),
+        ("run.json", b'{"format": 99, "dcgst": "7.0"}', r"has format 99 \(dcgst 7.0\)"),
+        ("run.json", b'{"format": 1}', "is damaged"),
+        ("graph.npz", b"PK", "is damaged"),
+        ("graph.npz", b"", "is damaged"),
+        ("history.csv", b"\xff\xfe", "is damaged"),
+    ],
+)
+def test_damaged_folders_and_other_versions_are_named(graph, tmp_path, name, content, message):
+    fit(graph, tmp_path / "run", GCN(epochs=2))
+    (tmp_path / "run" / name).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        open_run(tmp_path / "run")
+
+
+def test_damage_that_shows_later_is_named_as_well(graph, tmp_path):
+    run = fit(graph, tmp_path / "run", GCN(epochs=2))
+    for name in ("model.safetensors", "audit.csv.gz"):
+        (run.folder / name).write_bytes(b"no")
+    opened = open_run(run.folder)
+    with pytest.raises(InputError, match=r"audit.csv.gz is damaged"):
+        _ = opened.audit
+    with pytest.raises(InputError, match=r"model.safetensors is damaged"):
+        _ = opened.method
+
+
+def test_no_folder_and_an_unfinished_one(tmp_path):
+    with pytest.raises(InputError, match="is no run folder"):
+        open_run(tmp_path)
+    (tmp_path / "begun.json").write_text("{}")
+    with pytest.raises(InputError, match="an interrupted run"):
+        open_run(tmp_path)
+
+
+def test_labels_that_cannot_work(graph, tmp_path):
+    def refused(labels, message, **more):
+        with pytest.raises(InputError, match=message):
+            fit(graph.with_labels(labels), tmp_path / "run", GCN(epochs=2), **more)
+
+    refused(np.full(120, -1), "no node has a label")
+    refused(np.zeros(120, dtype=int), "nothing to predict")
+    refused(np.where(np.arange(120) < 3, 1, -1), "all of one class")
+    refused(graph.labels, "share to validate with", validate=1.5)
+    many = Graph.from_edges(
+        np.array([[0, 1], [1, 2]]),
+        np.ones((60, 1)),
+        np.where(np.arange(60) < 50, np.arange(60), -1),
+    )
+    with pytest.raises(InputError, match="each of the 50 classes has a single label"):
+        fit(many, tmp_path / "run", GCN(epochs=2))
+    assert not (tmp_path / "run").exists(), "nothing was begun"
+
+
+def test_two_labels_per_class_and_one_are_enough(tmp_path):
+    whole = load("digits")
+    for count, least in ((1, 0.4), (2, 0.55)):
+        run = fit(hidden_labels(whole, count), tmp_path / str(count), DCGST(max_stages=4))
+        assert set(run.labels) == set(range(10))
+        assert (run.labels == whole.labels).mean() > least
+
+
+def test_a_share_of_the_labels_validates(graph, tmp_path):
+    split = set_aside(graph, 0.5)
+    assert split.val.sum() == 6
+    assert split.train.sum() == 6
+    assert set(graph.labels[split.train[0]]) == {0, 1, 2}
+    lonely = graph.with_labels(np.where(np.arange(120) < 3, np.arange(120) % 3, -1))
+    assert not set_aside(lonely, 0.9).val.any(), "the only label of a class trains"
+    run = fit(graph, tmp_path / "run", GCN(epochs=5), validate=0.5)
+    assert [row["source"] for row in run.predictions].count("given") == 12
+
+
+def test_memory_is_estimated_before_the_start(graph, monkeypatch, tmp_path):
+    assert (available_memory() or 1) > 0
+    wide = Graph.from_edges(
+        np.array([[0], [1]]), np.ones((20, 1)), class_names=[str(i) for i in range(10_000)]
+    )
+    assert memory_needed(wide, GCN()) > memory_needed(graph, GCN())
+    monkeypatch.setattr(runs, "available_memory", lambda: 1000)
+    with pytest.raises(InputError, match=r"need about .* GiB"):
+        check_memory(graph, GCN())
+    with pytest.raises(InputError, match="GiB"):
+        fit(graph, tmp_path / "run", GCN(epochs=2))
+
+
+SCRIPT = """
+import sys
+from dcgst import DCGST, fit
+sys.path.insert(0, {tests!r})
+from tests.test_runs import QUICK, hidden_labels, synthetic
+graph = hidden_labels(synthetic(120, 3, features=8, seed=1, name="small"))
+settings = {{**QUICK, "epochs": 60, "max_stages": 6}}
+fit(graph, sys.argv[1], DCGST(replicas=4, **settings), resume=True)
+"""
+
+
+def test_killed_at_random_moments_it_ends_the_same(graph, tmp_path):
+    settings = {**QUICK, "epochs": 60, "max_stages": 6}
+    whole = fit(graph, tmp_path / "whole", DCGST(replicas=4, **settings))
+    code = SCRIPT.format(tests=os.getcwd())
+    rng = np.random.default_rng(3)
+    folder, kills = tmp_path / "killed", 0
+    for _ in range(10):
+        process = subprocess.Popen([sys.executable, "-c", code, str(folder)])
+        waited = time.monotonic() + 60
+        while not (folder / "begun.json").exists() and time.monotonic() < waited:
+            time.sleep(0.01)
+        time.sleep(float(rng.uniform(0.0, 0.4)))
+        process.send_signal(signal.SIGKILL)
+        kills += process.wait() == -signal.SIGKILL
+    last = fit(graph, folder, DCGST(replicas=4, **settings), resume=True)
+    assert kills >= 1
+    np.testing.assert_array_equal(last.proba, whole.proba)
+    assert last.predictions == whole.predictions
+    assert not (folder / "checkpoint").exists()
