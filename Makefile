@@ -6,13 +6,14 @@ ifneq ($(wildcard ../shared/data),)
 export DCGST_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo test check format results clean
+.PHONY: help demo test check format results docs clean
 
 help:
 	@echo "make demo    set up, then show what label bias costs on embedded data"
 	@echo "make test    set up, then run the tests"
 	@echo "make check   lint, types, import layers"
 	@echo "make format  format the code"
+	@echo "make docs    build the documentation into site/"
 	@echo "make results run what is missing of the paper, redraw its pages and figures"
 	@echo "make clean   remove the environment and caches"
 
@@ -35,6 +36,9 @@ format: $(VENV)/.ready
 results: $(VENV)/.ready
 	$(BIN)/dcgst reproduce all --results results/reproduce.jsonl --figures results/figures --page docs/results.md
 	$(BIN)/python benchmarks/readme_table.py
+
+docs: $(VENV)/.ready
+	$(BIN)/mkdocs build --strict --quiet
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

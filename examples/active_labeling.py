@@ -2,7 +2,7 @@
 
 python examples/active_labeling.py [FOLDER]
 
-Here the truth is known and plays the part of whoever labels.
+The true labels of all nodes are known here; they stand in for the person who labels.
 """
 
 import sys
@@ -14,14 +14,21 @@ import numpy as np
 import dcgst
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
-whole = dcgst.load("digits")
-labeled = dcgst.sample(whole, "ppr-s", per_class=2, runs=1, val_rate=0).train[0]
+truth = dcgst.load("digits")
+labeled = dcgst.sample(truth, "ppr-s", per_class=2, runs=1, val_rate=0).train[0]
 
-for round_number in range(3):
-    graph = whole.with_labels(np.where(labeled, whole.labels, -1))
-    run = dcgst.fit(graph, folder / f"round-{round_number}", dcgst.EM())
-    right = (run.labels == whole.labels)[~labeled].mean()
-    print(f"{labeled.sum()} labels: {right:.1%} of the other nodes are right")
-    found = dcgst.suggest(graph, run.proba, labeled, count=10)
-    print(f"  suggested: {[int(graph.ids[s.node]) for s in found.nodes]}")
-    labeled[[s.node for s in found.nodes]] = True  # ask a person here
+
+def refit(name: str) -> dcgst.Run:
+    """Fit with the labels there are, and tell how many of the other nodes are right."""
+    graph = truth.with_labels(np.where(labeled, truth.labels, -1))
+    run = dcgst.fit(graph, folder / name, dcgst.DCGST(replicas=1))
+    right = (run.labels == truth.labels)[~labeled].mean()
+    print(f"{name}: {labeled.sum()} labels, {right:.1%} of the other nodes are right")
+    return run
+
+
+run = refit("before")
+found = dcgst.suggest(run.graph, run.proba, labeled, count=10)
+print("Please label:", ", ".join(str(run.graph.ids[s.node]) for s in found.nodes))
+labeled[[s.node for s in found.nodes]] = True  # a person would look at them here
+refit("after")

@@ -21,41 +21,15 @@ WORDS = {
     "security": "attack cipher key proof threat malware privacy access trust audit token leak",
     "vision": "image pixel texture camera contour depth scene stereo motion filter shape colour",
 }
-COMMON = [
-    "method",
-    "model",
-    "results",
-    "problem",
-    "approach",
-    "data",
-    "large",
-    "fast",
-    "new",
-    "simple",
-    "bound",
-    "error",
-    "cost",
-    "design",
-    "analysis",
-    "system",
-    "study",
-    "test",
-    "measure",
-    "scale",
-    "work",
-    "case",
-    "theory",
-    "practice",
-    "limit",
-    "sample",
-    "rate",
-    "user",
-]
+COMMON = (
+    "method model result problem approach dataset bound error cost design paper tool survey gain "
+    "analysis system test measure scale case theory practice limit sample rate user group year"
+)
 VENUES = ("Annals", "Letters", "Proceedings", "Reviews", "Transactions", "Workshop")
 SENTENCES = (
-    "We study {} and {} for {} {}. The {} of {} is a {} with {}. {} {} follow.",
-    "A {} {} is given. It joins {} and {}, and its {} needs no {}. Tests on {} {} show {} and {}.",
-    "Why is {} {} hard? This paper takes {} {} apart and finds {}, {} and {} behind {} {} and {}.",
+    "We study {} and {} of {} under {}. The {} needs no {}, its {} no {}. On {} and {} we compare.",
+    "A {} for {} is given. It joins {} and {}, and its {} needs no {}. Tests with {}, {} and {}.",
+    "Why is {} hard? We take {} apart and find {}, {} and {} behind it, and {} and {} behind {}.",
 )
 
 
@@ -70,7 +44,7 @@ def papers(seed: int = 7) -> tuple[list[dict[str, object]], list[tuple[str, str]
     for node, code in enumerate(graph.labels):
         own, following = names[code], names[(code + 1) % len(names)]
         kinds = rng.choice(3, p=(0.3 - 0.15 * late[node], 0.15 * late[node], 0.7), size=20)
-        pools = (WORDS[own].split(), WORDS[following].split(), COMMON)
+        pools = (WORDS[own].split(), WORDS[following].split(), COMMON.split())
         words = [str(rng.choice(pools[kind])) for kind in kinds]
         favourite = VENUES[code] if rng.random() < 0.4 else str(rng.choice(VENUES))
         row = {

@@ -34,7 +34,7 @@ def test_popular_nodes_have_another_degree():
     degree = next(shift for shift in found.shifts if shift.name == "degree")
     assert degree.unusual
     assert degree.ratio > 3
-    assert "degree" in found.headline
+    assert "how many neighbours they have" in found.headline
     assert any("suggest" in line for line in found.advice)
 
 

@@ -14,8 +14,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dcgst import DCGST, EM, GCN, Graph, InputError, fit, load, open_run, runs, synthetic
-from dcgst.runs import available_memory, check_memory, memory_needed, set_aside
+from dcgst import DCGST, EM, GCN, Graph, InputError, fit, load, open_run, synthetic
+from dcgst.runs import checks
+from dcgst.runs.checks import available_memory, check_memory, memory_needed, set_aside
 
 QUICK = {"epochs": 10, "stage_epochs": 4, "student_epochs": 4, "max_stages": 3, "hidden": 16}
 
@@ -89,6 +90,23 @@ def test_the_saved_model_predicts_as_the_fitted_one(graph, tmp_path):
     rows = saved.predict(moved)
     assert len(rows) == 60
     assert "agreement" not in rows[0]
+
+
+def test_on_a_grown_graph_labels_and_prior_go_along(tmp_path):
+    whole = load("digits")
+    few = hidden_labels(whole, 3)
+    run = fit(few, tmp_path / "run", DCGST(max_stages=3))
+    fresh = np.arange(whole.num_nodes) < 1700  # what was there before
+    ids = np.where(fresh, whole.ids, whole.ids + 10_000)
+    grown = replace(few, ids=ids, labels=np.full(whole.num_nodes, -1))
+    rows = run.predict(grown)
+    sources = [row["source"] for row in rows]
+    kept = fresh & (few.labels >= 0)
+    assert [source == "given" for source in sources] == kept.tolist()
+    right = np.mean([row["class"] == str(c) for row, c in zip(rows, whole.labels, strict=True)])
+    alone = (run.method.predict(replace(grown, name="other")) == whole.labels).mean()
+    assert right > 0.7
+    assert alone > 0.3
 
 
 def test_what_has_no_model_or_another_width_says_so(graph, tmp_path):
@@ -212,7 +230,7 @@ def test_memory_is_estimated_before_the_start(graph, monkeypatch, tmp_path):
         np.array([[0], [1]]), np.ones((20, 1)), class_names=[str(i) for i in range(10_000)]
     )
     assert memory_needed(wide, GCN()) > memory_needed(graph, GCN())
-    monkeypatch.setattr(runs, "available_memory", lambda: 1000)
+    monkeypatch.setattr(checks, "available_memory", lambda: 1000)
     with pytest.raises(InputError, match=r"need about .* GiB"):
         check_memory(graph, GCN())
     with pytest.raises(InputError, match="GiB"):

@@ -26,6 +26,12 @@ DRAWS = 200
 DIMENSIONS = 32
 TELEPORT, STEPS = 0.1, 40
 UNUSUAL = 0.95
+PHRASES = {
+    "features": "their features",
+    "degree": "how many neighbours they have",
+    "position": "where they lie in the graph",
+    "representation": "what they and their neighbours are like",
+}
 
 
 @dataclass(frozen=True)
@@ -101,11 +107,12 @@ class Diagnosis:
         if not self.biased:
             return "The labels look like a random choice of nodes."
         worst = max(self.biased, key=lambda shift: shift.ratio)
-        where = ", ".join(shift.name for shift in self.biased)
+        others = [PHRASES[shift.name] for shift in self.biased if shift is not worst]
+        also = f" They differ in {' and '.join(others)} as well." if others else ""
         times = f"{worst.ratio:.1f} times as far" if np.isfinite(worst.ratio) else "further"
         return (
-            f"The labels are not representative in {where}: in {worst.name} they are {times} from "
-            "the other nodes as a random choice would be."
+            f"The labels are not representative: in {PHRASES[worst.name]} they are {times} from the "
+            f"other nodes as a random choice would be.{also}"
         )
 
 

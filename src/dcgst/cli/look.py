@@ -30,7 +30,9 @@ from dcgst.cli.output import JsonOption, QuietOption, check_writable, console, p
 from dcgst.diagnosis import Diagnosis, diagnose
 from dcgst.explanations import Explanation, Neighbour, explain
 from dcgst.report import write_report
-from dcgst.runs import open_run, rows_as_csv, set_aside, write_text
+from dcgst.runs import open_run
+from dcgst.runs.checks import set_aside
+from dcgst.runs.files import rows_as_csv, write_text
 from dcgst.suggestions import suggest
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that dcgst fit made.")]

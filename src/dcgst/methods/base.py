@@ -26,7 +26,7 @@ from dcgst.evaluate.metrics import accuracy
 from dcgst.graph import UNKNOWN, FeatureMatrix, Graph, as_graph
 from dcgst.methods.outcome import Outcome, Problem, Result, average, results_of
 from dcgst.methods.params import check, param
-from dcgst.nn.base import Backbone, Features, features_on
+from dcgst.nn.base import Backbone, Features, Output, features_on
 from dcgst.splits import Split
 
 if TYPE_CHECKING:
@@ -152,15 +152,25 @@ class Method(ABC):
         self.agreement_ = result.agreement
         return self
 
-    def predict_proba(self, graph: Graph | Data | None = None) -> NDArray[np.float32]:
+    def predict_proba(
+        self, graph: Graph | Data | None = None, labels: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
         """``(n, C)`` probabilities on the fitted graph, or by the fitted network on another one.
 
-        What a method knows beside its network, like the prior of DC-GST, stays behind.
+        Args:
+            graph: another graph, with the same features.
+            labels: ``(n,)`` classes that are known there, -1 elsewhere. The labels of ``graph``
+                itself are never used: they may be the truth to compare with. Without labels what a
+                method knows beside its network, like the prior of DC-GST, stays behind.
         """
         self._check_fitted()
-        if graph is None or self._is_fitted_graph(graph := as_graph(graph)):
+        if graph is None or (labels is None and self._is_fitted_graph(graph)):
             return self.proba_
-        return self._apply(graph)
+        graph = as_graph(graph)
+        known = np.full(graph.num_nodes, UNKNOWN) if labels is None else np.asarray(labels)
+        if known.shape != (graph.num_nodes,):
+            raise InputError(f"labels must be {graph.num_nodes} class codes, got {known.shape}")
+        return self._apply(graph, known)
 
     def predict(self, graph: Graph | Data | None = None) -> NDArray[np.int64]:
         """``(n,)`` class codes; on the fitted graph, given labels stay as they are."""
@@ -304,7 +314,12 @@ class Method(ABC):
             shared=shared,
         )
 
-    def _apply(self, graph: Graph) -> NDArray[np.float32]:
+    def judge(self, model: Backbone, problem: Problem) -> Tensor:
+        """``(R, n, C)`` what a fitted network, and what else the method knows, say of a graph."""
+        output: Output = model(problem.x, model.operator(problem.adjacency))
+        return output.logits.softmax(-1)
+
+    def _apply(self, graph: Graph, labels: NDArray[np.int64]) -> NDArray[np.float32]:
         """Mean probabilities of the fitted models on another graph."""
         if not self.models_:
             raise InputError(f"{self.name} learns no model that could be used on another graph")
@@ -316,14 +331,29 @@ class Method(ABC):
         device = next(self.models_[0].parameters()).device
         x = features_on(self.features(graph), device)
         adjacency = SparseMatrix.from_scipy(graph.adjacency, device)
+        known = torch.tensor(labels, device=device)
+        shared: dict[str, Any] = {}
+        each = []
         with torch.no_grad(), threads_for(graph.num_nodes):
-            each = [m(x, m.operator(adjacency)).logits.softmax(-1) for m in self.models_]
+            for model in self.models_:
+                own = known.expand(model.replicas, -1)
+                problem = Problem(
+                    x=x,
+                    adjacency=adjacency,
+                    labels=own,
+                    val_labels=torch.full_like(own, UNKNOWN),
+                    pool=own < 0,
+                    seeds=(0,) * model.replicas,
+                    num_classes=len(self.classes_),
+                    shared=shared,
+                )
+                each.append(self.judge(model, problem))
         mean: NDArray[np.float32] = torch.cat(each).mean(0).numpy(force=True)
         return mean
 
-    def _is_fitted_graph(self, graph: Graph) -> bool:
+    def _is_fitted_graph(self, graph: Graph | Data) -> bool:
         """Whether a graph has the nodes, edges and features of the fitted one."""
-        own = self.graph_
+        own, graph = self.graph_, as_graph(graph)
         if graph is own:
             return True
         if graph.num_nodes != own.num_nodes or graph.num_features != own.num_features:

@@ -20,7 +20,7 @@ from dcgst.methods.pairs import PairSettings
 from dcgst.methods.params import param
 from dcgst.methods.stages import Stage, Stages
 from dcgst.methods.teacher import LossSettings, Teacher
-from dcgst.nn.base import Output
+from dcgst.nn.base import Backbone, Output
 from dcgst.nn.gcn import symmetric_normalised
 from dcgst.shift.ner import neighbourhood_entropy_reduction
 from dcgst.shift.selection import Objective, choose, optimise, ranks
@@ -202,6 +202,14 @@ class DCGST(NeuralMethod):
         network = self.train_student(teacher.network, stages.labels, problem)
         proba = self.belief(network.outputs(), prior, problem).softmax(-1)
         return Outcome(proba, stages, network.model, teacher.edges())
+
+    def judge(self, model: Backbone, problem: Problem) -> Tensor:
+        """On another graph: the network alone, or where labels are known there with its prior."""
+        output: Output = model(problem.x, model.operator(problem.adjacency))
+        if not bool((problem.labels >= 0).any()):
+            return output.logits.softmax(-1)
+        prior = self.prior_beliefs(output, problem)
+        return self.belief(output, prior, problem).softmax(-1)
 
     def teacher(self, problem: Problem) -> Teacher:
         """A fresh teacher, with an edge predictor unless it is to see the graph as it is."""

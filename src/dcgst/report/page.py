@@ -15,7 +15,8 @@ from dcgst.evaluate.calibration import expected_calibration_error, reliability
 from dcgst.graph import UNKNOWN
 from dcgst.report.charts import BLUE, GREY, ORANGE, Line, colour_of, line_chart
 from dcgst.report.layout import positions, shown_nodes
-from dcgst.runs import GIVEN_LABEL, PREDICTED, PSEUDO_LABEL, Run, write_text
+from dcgst.runs import GIVEN_LABEL, PREDICTED, PSEUDO_LABEL, Run
+from dcgst.runs.files import write_text
 
 UNCERTAIN = 15
 SOURCES = (GIVEN_LABEL, PSEUDO_LABEL, PREDICTED)
