@@ -111,8 +111,8 @@ class Diagnosis:
         also = f" They differ in {' and '.join(others)} as well." if others else ""
         times = f"{worst.ratio:.1f} times as far" if np.isfinite(worst.ratio) else "further"
         return (
-            f"The labels are not representative: in {PHRASES[worst.name]} they are {times} from the "
-            f"other nodes as a random choice would be.{also}"
+            f"The labels are not representative: in {PHRASES[worst.name]} they are {times} from "
+            f"the other nodes as a random choice would be.{also}"
         )
 
 
