@@ -69,6 +69,16 @@ def test_predictions_have_ids_classes_and_where_they_come_from(run, graph):
         assert row["source"] == "given" or (row["stage"] == "") == (row["source"] == "predicted")
 
 
+def test_metrics_tell_the_run_in_figures(run, graph):
+    found = json.loads((run.folder / "metrics.json").read_text())
+    assert found["given"] + found["pseudo"] + found["predicted"] == found["nodes"] == 120
+    assert found["given"] == 12
+    assert 0 < found["mean_probability"] <= 1
+    ends = [r["cmd"] for r in run.history if r["stage"] == 3]
+    assert found["shift_in_the_end"] == pytest.approx(np.mean(ends), abs=1e-4)
+    assert "accuracy" not in found, "nothing is known that did not train"
+
+
 def test_the_audit_comes_back(run, graph):
     audit = run.audit
     assert audit.size

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from dcgst.bench.provenance import PeakMemory, commit, device_name, versions
+from dcgst.bench.provenance import PeakMemory, commit, device_name
 from dcgst.engine.training import Callback
 from dcgst.evaluate.metrics import accuracy
 from dcgst.graph import Graph
 from dcgst.methods import Method
 from dcgst.methods.base import device_of
 from dcgst.splits import Split, sample
+from dcgst.version import versions
 
 
 @dataclass(frozen=True)

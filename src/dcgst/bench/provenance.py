@@ -1,4 +1,4 @@
-"""Where a figure comes from: versions, device, commit, memory."""
+"""Where a figure comes from: device, commit, memory."""
 
 from __future__ import annotations
 
@@ -12,23 +12,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-import numpy as np
-import scipy
 import torch
-
-from dcgst.version import VERSION
-
-
-@cache
-def versions() -> dict[str, str]:
-    """Of everything that numbers depend on."""
-    return {
-        "dcgst": VERSION,
-        "python": platform.python_version(),
-        "torch": str(torch.__version__),
-        "numpy": str(np.__version__),
-        "scipy": str(scipy.__version__),
-    }
 
 
 @cache

@@ -34,6 +34,7 @@ from dcgst.cli.output import (
     print_json,
     progress,
 )
+from dcgst.diagnosis import diagnose
 from dcgst.errors import InputError
 from dcgst.methods import METHODS, Method, method
 from dcgst.methods.params import parse
@@ -169,3 +170,7 @@ def _show(run: Run) -> None:
         console.print(f"… and {run.graph.num_classes - 30} more classes")
     words = run.info["calibration"]["words"]
     console.print(f"Probabilities: {words}.", highlight=False)
+    found = diagnose(run.graph, run.split.train[0] | run.split.val[0])
+    console.print(found.headline, highlight=False, markup=False)
+    for line in found.warnings:
+        console.print(f"Careful: {line}.", highlight=False, markup=False)

@@ -25,7 +25,7 @@ from dcgst.runs.files import write_text
 from dcgst.runs.run import FORMAT, Run, open_run, read_json
 from dcgst.runs.writing import describe, empty, write_run
 from dcgst.splits import Split
-from dcgst.version import VERSION
+from dcgst.version import VERSION, versions
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -75,6 +75,7 @@ def fit(
     info = {
         "format": FORMAT,
         "dcgst": VERSION,
+        "versions": versions(),
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "method": model.name,
         "settings": model.get_params(),

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from safetensors.torch import save_file
 
 from dcgst.errors import InputError
-from dcgst.graph import Graph
+from dcgst.evaluate.calibration import expected_calibration_error
+from dcgst.graph import UNKNOWN, Graph
 from dcgst.methods import Method
 from dcgst.methods.stages import AUDIT
 from dcgst.nn.base import Backbone
 from dcgst.runs.files import write_bytes, write_rows, write_text
-from dcgst.runs.run import Run
+from dcgst.runs.run import GIVEN_LABEL, PREDICTED, PSEUDO_LABEL, Run
 
 FILES = (
     "run.json",
@@ -32,6 +33,7 @@ FILES = (
     "history.csv",
     "model.safetensors",
     "graph.npz",
+    "metrics.json",
     "report.html",
 )
 
@@ -53,9 +55,35 @@ def write_run(run: Run, model: Method) -> None:
             save_file(tensors, part)
             os.replace(part, folder / "model.safetensors")
         write_bytes(folder / "graph.npz", _graph_bytes(run))
+        write_text(folder / "metrics.json", json.dumps(metrics(run), indent=1) + "\n")
         write_text(folder / "run.json", json.dumps(run.info, indent=1) + "\n")
     except OSError as error:
         raise InputError(f"{folder} cannot be written: {error.strerror or error}") from error
+
+
+def metrics(run: Run) -> dict[str, Any]:
+    """The run in figures; accuracy and ECE where classes are known that did not train."""
+    sources = [row["source"] for row in run.predictions]
+    own = run.split.train[0] | run.split.val[0]
+    last = [r for r in run.history if "cmd_before" in r] or run.history
+    final = [r for r in last if r["stage"] == max(x["stage"] for x in last)]
+    figures: dict[str, Any] = {
+        "nodes": run.graph.num_nodes,
+        "edges": run.graph.num_edges,
+        "classes": run.graph.num_classes,
+        **{source: sources.count(source) for source in (GIVEN_LABEL, PSEUDO_LABEL, PREDICTED)},
+        "mean_probability": round(float(run.proba[~own].max(axis=1).mean()), 4),
+        "mean_agreement": round(float(run.agreement[~own].mean()), 4),
+        "shift_of_given": round(float(np.mean([r.get("cmd_before", r["cmd"]) for r in final])), 4),
+        "shift_in_the_end": round(float(np.mean([r["cmd"] for r in final])), 4),
+    }
+    known = ~run.split.train[0] & (run.graph.labels != UNKNOWN)
+    if known.any():
+        proba, truth = run.proba[known], run.graph.labels[known]
+        figures["checked_on"] = int(known.sum())
+        figures["accuracy"] = round(float((proba.argmax(axis=1) == truth).mean()), 4)
+        figures["ece"] = round(expected_calibration_error(proba, truth), 4)
+    return figures
 
 
 def _audit_bytes(audit: NDArray[np.void], graph: Graph) -> bytes:
