@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dcgst import DCGST, EM, GCN, Graph, InputError, fit, load, open_run, synthetic
+from dcgst import DCGST, EM, GCN, Graph, InputError, fit, load, open_run, read, synthetic
 from dcgst.runs import checks
 from dcgst.runs.checks import available_memory, check_memory, memory_needed, set_aside
 
@@ -74,7 +74,8 @@ def test_metrics_tell_the_run_in_figures(run, graph):
     assert found["given"] + found["pseudo"] + found["predicted"] == found["nodes"] == 120
     assert found["given"] == 12
     assert 0 < found["mean_probability"] <= 1
-    ends = [r["cmd"] for r in run.history if r["stage"] == 3]
+    ends = list({r["replica"]: r["cmd"] for r in run.history}.values())
+    assert len(ends) == 2
     assert found["shift_in_the_end"] == pytest.approx(np.mean(ends), abs=1e-4)
     assert "accuracy" not in found, "nothing is known that did not train"
 
@@ -142,6 +143,93 @@ def test_folders_are_never_overwritten_by_accident(graph, run, tmp_path):
     np.testing.assert_array_equal(again.proba, run.proba)
     with pytest.raises(InputError, match="begun with another graph, labels or settings"):
         fit(graph, run.folder, DCGST(replicas=2, seed=1, **QUICK), resume=True)
+
+
+def test_resuming_is_refused_for_anything_else(graph, run):
+    renamed = replace(graph, class_names=("za", "b", "c"))
+    with pytest.raises(InputError, match="begun with another graph, labels or settings"):
+        fit(renamed, run.folder, DCGST(replicas=2, **QUICK), resume=True)
+    with pytest.raises(InputError, match="choose one"):
+        fit(graph, run.folder, DCGST(replicas=2, **QUICK), resume=True, overwrite=True)
+
+
+def test_with_another_chunk_the_steps_are_taken_again(graph, tmp_path):
+    model = DCGST(replicas=2, device="cpu", **QUICK)
+
+    class Interruption(Exception):  # noqa: N818
+        pass
+
+    left = 30
+
+    def stop(event):
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise Interruption
+
+    with pytest.raises(Interruption):
+        fit(graph, tmp_path / "run", model, callbacks=[stop])
+    fit(graph, tmp_path / "run", DCGST(replicas=2, device="cpu", chunk=2, **QUICK), resume=True)
+
+
+def test_what_cannot_work_leaves_nothing(graph, tmp_path):
+    for model in (GCN(lr=1e30, epochs=20), GCN(device="elsewhere")):
+        with pytest.raises(InputError):
+            fit(graph, tmp_path / "run", model)
+        assert not (tmp_path / "run").exists()
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "begun.json.part").write_text("{")
+    fit(graph, tmp_path / "run", GCN(epochs=2))
+
+
+def test_ids_and_names_of_any_kind(graph, tmp_path):
+    named = replace(graph, ids=np.array([f"n{i}" for i in range(120)], dtype=object))
+    run = fit(named, tmp_path / "run", GCN(epochs=2))
+    assert run.predictions[7]["id"] == "n7"
+    assert open_run(run.folder).predictions == run.predictions
+
+
+def test_many_classes_have_no_column_each(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = np.where(np.arange(400) < 240, np.arange(400) % 60, -1)
+    edges = rng.integers(0, 400, (2, 900))
+    wide = Graph.from_edges(edges, rng.normal(size=(400, 5)), labels)
+    row = fit(wide, tmp_path / "run", GCN(epochs=2)).predictions[0]
+    assert list(row) == ["id", "class", "probability", "margin", "source", "stage", "agreement"]
+
+
+def test_classes_on_another_graph_go_by_their_names(graph, tmp_path):
+    run = fit(graph, tmp_path / "run", GCN(epochs=20, hidden=16))
+    turned = replace(
+        graph, class_names=("2", "1", "0"), labels=np.where(graph.labels >= 0, 2 - graph.labels, -1)
+    )
+    rows = run.predict(turned)
+    assert [r["class"] for r in rows if r["source"] == "given"] == [
+        graph.class_names[code] for code in graph.labels[graph.labels >= 0]
+    ]
+    assert len(run.predict(replace(graph, labels=np.full(120, -1), class_names=()))) == 120
+    other = replace(graph, class_names=("0", "1", "new"))
+    with pytest.raises(InputError, match="the class 'new' is not one of the model's"):
+        run.predict(other)
+
+
+def test_a_model_of_tables_and_one_of_ready_features_are_not_mixed_up(graph, tmp_path):
+    (tmp_path / "n.csv").write_text("id,a,b,label\n1,1,2,x\n2,2,1,y\n3,3,3,\n")
+    (tmp_path / "e.csv").write_text("source,target\n1,2\n2,3\n")
+    paths = tmp_path / "n.csv", tmp_path / "e.csv"
+    ready = Graph.from_edges([[0, 1], [1, 2]], [[1, 2], [2, 1], [3, 3]], [0, 1, -1])
+    from_tables = fit(read(*paths), tmp_path / "one", GCN(epochs=2))
+    from_graph = fit(ready, tmp_path / "two", GCN(epochs=2))
+    with pytest.raises(InputError, match="the model knows the columns of tables"):
+        from_tables.predict(ready)
+    with pytest.raises(InputError, match="the model knows ready features"):
+        from_graph.predict(*paths)
+    (tmp_path / "n.csv").write_text("id,a,b\n1,1,2\n7,2,1\n3,3,3\n")
+    (tmp_path / "e.csv").write_text("source,target\n1,3\n2,3\n")
+    with pytest.raises(InputError, match="drop-unknown"):
+        from_tables.predict(*paths)
+    rows = from_tables.predict(*paths, drop_unknown=True)
+    assert [row["source"] for row in rows] == ["given", "predicted", "predicted"]
 
 
 def test_overwriting_begins_anew(graph, tmp_path):
@@ -262,18 +350,22 @@ def test_killed_at_random_moments_it_ends_the_same(graph, tmp_path):
     settings = {**QUICK, "epochs": 60, "max_stages": 6}
     whole = fit(graph, tmp_path / "whole", DCGST(replicas=4, **settings))
     code = SCRIPT.format(tests=os.getcwd())
-    rng = np.random.default_rng(3)
-    folder, kills = tmp_path / "killed", 0
-    for _ in range(10):
+    folder = tmp_path / "killed"
+    steps = 4 * (1 + 2 * 6 + 1)  # of each replica: a training, six stages of two steps, the student
+    moments = np.sort(np.random.default_rng(3).choice(np.arange(1, steps - 4), 10, replace=False))
+    for moment in moments:
         process = subprocess.Popen([sys.executable, "-c", code, str(folder)])
         waited = time.monotonic() + 60
-        while not (folder / "begun.json").exists() and time.monotonic() < waited:
-            time.sleep(0.01)
-        time.sleep(float(rng.uniform(0.0, 0.4)))
+        while _steps_kept(folder) < moment and time.monotonic() < waited:
+            time.sleep(0.005)
         process.send_signal(signal.SIGKILL)
-        kills += process.wait() == -signal.SIGKILL
+        assert process.wait() == -signal.SIGKILL, "it was still at work"
+        assert _steps_kept(folder) >= moment, "what was done is kept"
     last = fit(graph, folder, DCGST(replicas=4, **settings), resume=True)
-    assert kills >= 1
     np.testing.assert_array_equal(last.proba, whole.proba)
     assert last.predictions == whole.predictions
     assert not (folder / "checkpoint").exists()
+
+
+def _steps_kept(folder):
+    return len(list((folder / "checkpoint").glob("*/*.safetensors")))

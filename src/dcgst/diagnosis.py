@@ -15,17 +15,19 @@ from dcgst.engine.random import derive
 from dcgst.engine.smoothing import Filter, SmoothedFeatures
 from dcgst.engine.sparse import SparseMatrix
 from dcgst.errors import InputError
+from dcgst.evaluate.metrics import holm
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.nn.base import features_on
 from dcgst.nn.gcn import symmetric_normalised
 from dcgst.shift.cmd import cmd
+from dcgst.splits import Split
 
 DRAWS = 200
 """Random label sets that the given one is compared with."""
 
 DIMENSIONS = 32
 TELEPORT, STEPS = 0.1, 40
-UNUSUAL = 0.95
+UNUSUAL = 0.05
 PHRASES = {
     "features": "their features",
     "degree": "how many neighbours they have",
@@ -42,19 +44,19 @@ class Shift:
         name: ``features``, ``degree``, ``position`` or ``representation``.
         value: how far the labeled nodes are from all nodes.
         usual: the same for random sets of as many nodes, on average.
-        above: the share of random sets that are less far.
+        p: how likely a random set is as far, corrected for the number of ways (Holm).
         words: the same for people.
     """
 
     name: str
     value: float
     usual: float
-    above: float
+    p: float
     words: str
 
     @property
     def unusual(self) -> bool:
-        return self.above > UNUSUAL
+        return self.p < UNUSUAL
 
     @property
     def ratio(self) -> float:
@@ -121,13 +123,16 @@ def diagnose(graph: Graph, labeled: NDArray[np.bool_] | None = None, seed: int =
 
     Args:
         graph: the graph.
-        labeled: ``(n,)`` bool; by default all whose class is known.
+        labeled: ``(n,)`` bool; by default the graph's own ``train`` and ``val`` masks, or all whose
+            class is known.
         seed: decides the random sets.
     """
-    labeled = graph.labels != UNKNOWN if labeled is None else labeled
-    chosen = np.flatnonzero(labeled)
-    if not chosen.size:
+    if not (graph.labels != UNKNOWN).any():
         raise InputError("no node has a label: there is nothing to diagnose")
+    if labeled is None:
+        split = Split.known_labels(graph)
+        labeled = split.train[0] | split.val[0]
+    chosen = np.flatnonzero(labeled)
     rng = np.random.default_rng(derive(seed, 4))
     draws = [rng.choice(graph.num_nodes, chosen.size, replace=False) for _ in range(DRAWS)]
     sets = [chosen, *draws]
@@ -137,7 +142,11 @@ def diagnose(graph: Graph, labeled: NDArray[np.bool_] | None = None, seed: int =
         "position": _position_distances(graph, sets),
         "representation": _distances_in(components_of(graph, hops=4), sets),
     }
-    shifts = [_compare(name, values, graph, chosen) for name, values in distances.items()]
+    p_values = holm([float((1 + (v[1:] >= v[0]).sum()) / len(v)) for v in distances.values()])
+    shifts = [
+        _compare(name, values, p, graph, chosen)
+        for (name, values), p in zip(distances.items(), p_values, strict=True)
+    ]
     _, part = connected_components(graph.adjacency, directed=False)
     reached = np.isin(part, part[chosen])
     codes = graph.labels[chosen]
@@ -199,20 +208,19 @@ def _position_distances(graph: Graph, sets: list[NDArray[np.int64]]) -> NDArray[
 
 
 def _compare(
-    name: str, values: NDArray[np.float64], graph: Graph, chosen: NDArray[np.int64]
+    name: str, values: NDArray[np.float64], p: float, graph: Graph, chosen: NDArray[np.int64]
 ) -> Shift:
-    value, random = float(values[0]), values[1:]
-    usual, above = float(random.mean()), float((random < value).mean())
-    verdict = "more than" if above > UNUSUAL else "about as much as"
+    value, usual = float(values[0]), float(values[1:].mean())
+    verdict = "more than" if p < UNUSUAL else "about as much as"
     words = {
         "features": f"their features differ {verdict} those of a random choice would",
         "degree": f"they have {graph.degrees[chosen].mean():.1f} neighbours on average, all nodes "
-        f"{graph.degrees.mean():.1f}: {verdict} chance would have it",
+        f"{graph.degrees.mean():.1f}: that differs {verdict} chance would have it",
         "position": f"they leave parts of the graph out of reach {verdict} a random choice would",
         "representation": f"together with their neighbours they differ {verdict} a random choice "
         "would",
     }[name]
-    return Shift(name, value, usual, above, words)
+    return Shift(name, value, usual, p, words)
 
 
 def _warnings(found: Diagnosis) -> list[str]:

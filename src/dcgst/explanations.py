@@ -26,7 +26,8 @@ class Opinion:
         q: how much it was wanted to close the shift, from 0 to 1; None if nobody asked.
         ner: what its label would tell its neighbours, in nats; None if nobody asked.
         chosen: whether it became a pseudo-label.
-        shift: CMD of all labels after the stage.
+        shift_before: CMD of the given labels alone, in the stage's representation.
+        shift: the same with the pseudo-labels chosen in it.
     """
 
     replica: int
@@ -37,6 +38,7 @@ class Opinion:
     q: float | None
     ner: float | None
     chosen: bool
+    shift_before: float | None
     shift: float | None
 
 
@@ -49,7 +51,7 @@ class Neighbour:
     probability: float
     source: str
     weight: float
-    """Of the edge; for a labeled node, its share of a random walk from here."""
+    """Of the edge; for a labeled node, its share among the labels that a random walk meets."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,11 @@ def explain(run: Run, node_id: object, most: int = 8) -> Explanation:
 
 
 def _opinions(run: Run, node: int) -> list[Opinion]:
-    shifts = {(int(r["replica"]), int(r["stage"])): r.get("cmd") for r in run.history}
+    records = {(int(r["replica"]), int(r["stage"])): r for r in run.history}
+
+    def noted(row: np.void, key: str) -> float | None:
+        return records.get((int(row["replica"]), int(row["stage"])), {}).get(key)
+
     return [
         Opinion(
             replica=int(row["replica"]),
@@ -113,7 +119,8 @@ def _opinions(run: Run, node: int) -> list[Opinion]:
             q=_known(row["q"]),
             ner=_known(row["ner"]),
             chosen=bool(row["chosen"]),
-            shift=shifts.get((int(row["replica"]), int(row["stage"]))),
+            shift_before=noted(row, "cmd_before"),
+            shift=noted(row, "cmd"),
         )
         for row in run.audit[run.audit["node"] == node]
     ]
@@ -183,9 +190,9 @@ def _summary(found: Explanation, run: Run, node: int) -> list[str]:
         lines.append("It was never among the most confident of its class, so never a candidate.")
     elif not chosen:
         stages = sorted({opinion.stage for opinion in found.opinions})
-        lines.append(
-            f"It was a candidate from stage {stages[0]} on, but others closed the shift better."
-        )
+        by_shift = any(opinion.q is not None for opinion in found.opinions)
+        reason = "others were wanted more" if by_shift else "others were more confident"
+        lines.append(f"It was a candidate from stage {stages[0]} on, but {reason}.")
     else:
         first = min(chosen, key=lambda opinion: opinion.stage)
         taught = len({opinion.replica for opinion in chosen})
@@ -193,6 +200,7 @@ def _summary(found: Explanation, run: Run, node: int) -> list[str]:
             f"It became a pseudo-label ({first.predicted}) in stage {first.stage}, with confidence "
             f"{first.confidence:.0%} and rank {first.rank} in its class; {taught} of {replicas} "
             "replicas trained on it."
+            + ("" if found.source == PSEUDO_LABEL else " Most did not keep it to the end.")
         )
     same = sum(n.predicted == found.predicted for n in found.neighbours)
     if found.neighbours:

@@ -90,8 +90,9 @@ def suggest(
         seed: decides that part.
     """
     pool = np.flatnonzero(~labeled)
-    if not 1 <= count <= pool.size:
-        raise InputError(f"from 1 to {pool.size} nodes can be suggested, got {count}")
+    most = min(pool.size, CANDIDATES)
+    if not 1 <= count <= most:
+        raise InputError(f"from 1 to {most} nodes can be suggested, got {count}")
     z = smoothed(graph)
     doubt = entropy(torch.from_numpy(np.log(np.clip(proba, 1e-12, 1)))).clamp_min(1e-6)
     rng = np.random.default_rng(derive(seed, 5))
@@ -100,7 +101,7 @@ def suggest(
     weight = doubt[witnesses] / doubt[witnesses].sum()
     near = nearest(z[witnesses], z[np.flatnonzero(labeled)])
     before = float((weight * near).sum())
-    chosen, gains = cover(z[candidates], z[witnesses], weight, near, min(count, len(candidates)))
+    chosen, gains = cover(z[candidates], z[witnesses], weight, near, count)
     nodes = candidates[chosen].tolist()
     found = [
         Suggestion(

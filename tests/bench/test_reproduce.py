@@ -20,9 +20,10 @@ from dcgst.bench.pages import tables as tables_of
 from dcgst.bench.protocol import Record
 from dcgst.bench.published import published, published_ablation
 from dcgst.bench.records import Records
-from dcgst.bench.tables import BETTER, comparison, holm
+from dcgst.bench.tables import BETTER, comparison
 from dcgst.datasets import load, synthetic
 from dcgst.errors import InputError
+from dcgst.evaluate.metrics import holm
 from dcgst.methods import DCGST
 
 

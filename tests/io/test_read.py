@@ -198,6 +198,55 @@ def test_graphml_and_networkx(tmp_path):
         assert found.num_features == 1
 
 
+def test_networkx_attributes_that_are_missing_or_have_our_names():
+    nx = pytest.importorskip("networkx")
+    graph = nx.Graph()
+    graph.add_node(0, id="other", label="x", size=1.0)
+    graph.add_node(1, id="names", label=float("nan"), size=3.0)
+    graph.add_node(2, label=None, size=2.0)
+    graph.add_edge(0, 1, source="elsewhere")
+    graph.add_edge(1, 2)
+    found = read(graph).graph
+    assert found.ids.tolist() == ["0", "1", "2"]
+    assert found.class_names == ("x",)
+    assert found.num_edges == 2
+    graph.nodes[0]["size"] = [1, 2]
+    with pytest.raises(InputError, match="column 'size' of graph holds lists"):
+        read(graph)
+
+
+def test_edge_lists_without_a_header(tables):
+    nodes = "id,size,label\n1,2,x\n2,1,y\n3,4,\n"
+    found = read(*tables(nodes, "1,2,0.5\n2,3,0.25\n"))
+    assert found.graph.adjacency[0, 1] == 0.5
+    assert found.graph.num_edges == 2
+    twice = read(*tables(nodes, "1,1\n2,3\n"))
+    assert twice.graph.num_edges == 1
+    tab = tables(nodes.replace(",", "\t"), "1\t2\n2\t3\n")
+    assert read(*tab, delimiter="tab").graph.num_edges == 2
+    with pytest.raises(InputError, match="one character or 'tab', got 'comma'"):
+        read(*tab, delimiter="comma")
+
+
+def test_damaged_bytes_are_named(tmp_path):
+    graph = synthetic(50, 3, features=4, labels_per_class=2)
+    edges = np.stack(graph.adjacency.tocoo().coords)
+    path = tmp_path / "g.npz"
+    np.savez_compressed(path, edge_index=edges, x=graph.features, y=graph.labels)
+    whole = path.read_bytes()
+    refused = 0
+    for place in range(0, len(whole), 7):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        try:
+            read(path)
+        except InputError:
+            refused += 1
+    assert refused > 10
+    torch.save({"x": [[1.0]], "edge_index": torch.zeros(2, 1, dtype=int)}, tmp_path / "x.pt")
+    with pytest.raises(InputError, match=r"x\.pt"):
+        read(tmp_path / "x.pt")
+
+
 def test_pyg_files_are_read_without_running_them(tmp_path):
     graph = synthetic(50, 3, features=4, labels_per_class=2)
     data = graph.to_pyg()

@@ -114,9 +114,11 @@ def _run_pool(
     pool = ProcessPoolExecutor(
         min(workers, len(todo)), mp_context=get_context("spawn"), initializer=_one_thread
     )
-    waiting = {pool.submit(_run, cell, device): cell for cell in todo}
+    waiting: dict[Future[Record], Cell] = {}
     lost: list[Cell] = []
     try:
+        for cell in todo:
+            waiting[pool.submit(_run, cell, device)] = cell
         while waiting:
             ready, _ = wait(waiting, return_when=FIRST_COMPLETED)
             for future in ready:

@@ -14,6 +14,7 @@ from dcgst.bench.experiments import ABLATIONS, RATES, RIVALS
 from dcgst.bench.published import Figure, published, published_ablation
 from dcgst.bench.records import Records
 from dcgst.datasets import CATALOGUE
+from dcgst.evaluate.metrics import holm
 
 TITLES = {
     "gcn": "GCN",
@@ -110,16 +111,6 @@ def datasets(title: str) -> Table:
         if name in RATES
     ]
     return Table(title, ["", "nodes", "edges", "features", "classes"], body, [])
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values corrected for their number (Holm, 1979)."""
-    corrected = np.empty(len(p_values))
-    highest = 0.0
-    for place, index in enumerate(np.argsort(p_values)):
-        highest = max(highest, min(1.0, (len(p_values) - place) * p_values[index]))
-        corrected[index] = highest
-    return [float(value) for value in corrected]
 
 
 def _better_without(answers: list[Answer | None]) -> list[str]:

@@ -37,7 +37,7 @@ TextOption = Annotated[
     str | None, typer.Option("--text", help="Columns of which each word is a feature.")
 ]
 DelimiterOption = Annotated[
-    str | None, typer.Option("--delimiter", help="Of CSV files; guessed unless named.")
+    str | None, typer.Option("--delimiter", help="Of CSV files, or tab; guessed unless named.")
 ]
 DropOption = Annotated[
     bool, typer.Option("--drop-unknown", help="Leave out edges to nodes that are not there.")
@@ -79,8 +79,7 @@ def read_data(
         category=listed(category),
         text=listed(text),
     )
-    mark = "\t" if delimiter in ("\\t", "tab") else delimiter
-    found = read(nodes, edges, columns, delimiter=mark, drop_unknown=drop_unknown)
+    found = read(nodes, edges, columns, delimiter=delimiter, drop_unknown=drop_unknown)
     if not quiet:
         graph = found.graph
         known = int((graph.labels >= 0).sum())

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from dcgst.cli.data import (
@@ -28,7 +29,7 @@ from dcgst.cli.data import (
 from dcgst.cli.output import (
     JsonOption,
     QuietOption,
-    check_writable,
+    check_folder,
     console,
     errors,
     print_json,
@@ -41,6 +42,7 @@ from dcgst.methods.params import parse
 from dcgst.report import write_report
 from dcgst.runs import REPLICAS, Run
 from dcgst.runs import fit as fit_run
+from dcgst.runs.run import sources_of
 
 
 def fit(
@@ -82,7 +84,7 @@ def fit(
 ) -> None:
     """Learn from the labels in a table and predict all other nodes of the graph."""
     model = _method(name, preset, settings or [], replicas, seed, device)
-    check_writable(out)
+    check_folder(out)
     found = read_data(
         nodes,
         edges,
@@ -142,7 +144,7 @@ def _method(
 
 
 def _facts(run: Run) -> dict[str, object]:
-    sources = [row["source"] for row in run.predictions]
+    sources = sources_of(run.split.train[0] | run.split.val[0], run.stage).tolist()
     return {
         "folder": str(run.folder),
         "method": run.info["method"],
@@ -164,7 +166,7 @@ def _show(run: Run) -> None:
         own = [row for row in rows if row["class"] == class_name]
         new = [row["probability"] for row in own if row["source"] != "given"]
         sure = f"{sum(new) / len(new):.0%}" if new else "–"
-        table.add_row(class_name, str(len(own)), str(len(own) - len(new)), sure)
+        table.add_row(escape(class_name), str(len(own)), str(len(own) - len(new)), sure)
     console.print(table)
     if run.graph.num_classes > 30:
         console.print(f"… and {run.graph.num_classes - 30} more classes")

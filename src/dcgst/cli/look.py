@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from dcgst.cli.data import (
@@ -26,8 +27,9 @@ from dcgst.cli.data import (
     WeightOption,
     read_data,
 )
-from dcgst.cli.output import JsonOption, QuietOption, check_writable, console, print_json
+from dcgst.cli.output import JsonOption, QuietOption, check_file, console, print_json
 from dcgst.diagnosis import Diagnosis, diagnose
+from dcgst.errors import InputError
 from dcgst.explanations import Explanation, Neighbour, explain
 from dcgst.report import write_report
 from dcgst.runs import open_run
@@ -47,13 +49,13 @@ def predict_command(
     edges: EdgesArgument = None,
     out: OutOption = None,
     delimiter: DelimiterOption = None,
+    drop_unknown: DropOption = False,
     json: JsonOption = False,
 ) -> None:
     """Predict with the saved model, on its own graph or on another with the same columns."""
     run = open_run(folder)
-    if out is not None:
-        check_writable(out)
-    rows = run.predict(nodes, edges, delimiter=delimiter)
+    _check_out(out, json)
+    rows = run.predict(nodes, edges, delimiter=delimiter, drop_unknown=drop_unknown)
     if json:
         for row in rows:
             print_json({key: str(v) if key == "id" else v for key, v in row.items()})
@@ -72,7 +74,7 @@ def report_command(
 ) -> None:
     """Make the HTML page of a run: one file, no network."""
     run = open_run(folder)
-    check_writable(out or folder)
+    check_file(out or folder / "report.html")
     console.print(str(write_report(run, out)), highlight=False, soft_wrap=True)
 
 
@@ -86,12 +88,12 @@ def explain_command(
     if json:
         print_json(asdict(found))
         return
-    console.print(f"[bold]{found.id}[/bold]", highlight=False)
+    console.print(f"[bold]{escape(found.id)}[/bold]", highlight=False)
     for line in found.summary:
         console.print(line, highlight=False, markup=False)
     _show_opinions(found)
     _show_neighbours("\nNeighbours", "edge", found.neighbours, share=False)
-    _show_neighbours("\nLabels nearby", "share of a random walk", found.labeled, share=True)
+    _show_neighbours("\nLabels nearby", "share by random walk", found.labeled, share=True)
 
 
 def suggest_command(
@@ -101,6 +103,7 @@ def suggest_command(
     json: JsonOption = False,
 ) -> None:
     """Choose the nodes whose labels would help most: near much uncertainty, far from all labels."""
+    _check_out(out, json)
     run = open_run(folder)
     graph = run.graph
     labeled = run.split.train[0] | run.split.val[0]
@@ -115,18 +118,18 @@ def suggest_command(
         for s in found.nodes
     ]
     if json:
-        for row in rows:
-            print_json({**row, "id": str(row["id"])})
+        effect = {k: v for k, v in asdict(found).items() if k != "nodes"}
+        print_json({"nodes": [{**row, "id": str(row["id"])} for row in rows], **effect})
         return
     if out is not None:
-        check_writable(out)
         write_text(out, rows_as_csv(rows))
         console.print(f"{len(rows)} nodes: {out}", highlight=False, soft_wrap=True)
     else:
         table = Table("id", "believed to be", "probability", "uncertainty covered", box=None)
         for row in rows:
             likely, covers = f"{row['probability']:.0%}", f"{row['covers']:.1%}"
-            table.add_row(str(row["id"]), str(row["believed"]), likely, covers)
+            names = escape(str(row["id"])), escape(str(row["believed"]))
+            table.add_row(*names, likely, covers)
         console.print(table)
     console.print(
         f"With these labeled, {found.covered_after:.0%} of the uncertainty lies near a label (now "
@@ -180,6 +183,19 @@ def diagnose_command(
         _show_diagnosis(result)
 
 
+def _check_out(out: Path | None, json: bool) -> None:
+    if out is not None:
+        if json:
+            raise InputError("--json prints and --out writes: choose one")
+        check_file(out)
+
+
+def _change(before: float | None, after: float | None) -> str:
+    if after is None:
+        return "–"
+    return f"{after:.3f}" if before is None else f"{before:.3f} → {after:.3f}"
+
+
 def _show_diagnosis(found: Diagnosis) -> None:
     console.print(f"\n[bold]{found.headline}[/bold]\n", highlight=False)
     known = f"{found.homophily:.0%}" if found.homophily is not None else "not known"
@@ -211,12 +227,12 @@ def _show_opinions(found: Explanation, most: int = 12) -> None:
         table.add_row(
             str(o.replica),
             str(o.stage),
-            o.predicted,
+            escape(o.predicted),
             f"{o.confidence:.2f}",
             str(o.rank),
             "–" if o.q is None else f"{o.q:.2f}",
             "–" if o.ner is None else f"{o.ner:.2f}",
-            "–" if o.shift is None else f"{o.shift:.3f}",
+            _change(o.shift_before, o.shift),
             "yes" if o.chosen else "no",
         )
     console.print()
@@ -232,5 +248,6 @@ def _show_neighbours(title: str, weight: str, nodes: list[Neighbour], share: boo
     table.title_justify = "left"
     for node in nodes:
         strength = f"{node.weight:.0%}" if share else f"{node.weight:g}"
-        table.add_row(node.id, node.predicted, f"{node.probability:.0%}", node.source, strength)
+        names = escape(node.id), escape(node.predicted)
+        table.add_row(*names, f"{node.probability:.0%}", node.source, strength)
     console.print(table)

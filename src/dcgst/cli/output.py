@@ -25,14 +25,19 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object 
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 
 
-def check_writable(*paths: Path) -> None:
-    """Raise before the work if what it leads to could not be written."""
-    for path in paths:
-        there = next(p for p in (path, *path.absolute().parents) if p.exists())
-        if there == path and not path.is_dir():
-            there = path.absolute().parent
-        if not there.is_dir() or not os.access(there, os.W_OK):
-            raise InputError(f"{path} cannot be written: {there} is no folder one may write to")
+def check_file(path: Path) -> None:
+    """Raise before the work if a file could not be written in the end; make its folder."""
+    if path.is_dir():
+        raise InputError(f"{path} cannot be written: it is a folder, a file is needed")
+    check_folder(path.absolute().parent)
+    path.absolute().parent.mkdir(parents=True, exist_ok=True)
+
+
+def check_folder(path: Path) -> None:
+    """The same for a folder, which need not be there yet."""
+    there = next(p for p in (path.absolute(), *path.absolute().parents) if p.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise InputError(f"{path} cannot be written: {there} is no folder one may write to")
 
 
 def print_json(record: Any) -> None:

@@ -20,7 +20,8 @@ from dcgst.bench.tables import Table
 from dcgst.cli.output import (
     JsonOption,
     QuietOption,
-    check_writable,
+    check_file,
+    check_folder,
     console,
     errors,
     print_json,
@@ -63,7 +64,10 @@ def reproduce(
     """Run the paper's experiments and show ours beside the published figures."""
     experiments = _chosen(what, only)
     records = Records(results)
-    check_writable(results, figures, *([page_path] if page_path else []))
+    check_file(results)
+    check_folder(figures)
+    if page_path is not None:
+        check_file(page_path)
     if any(e.name in FIGURES for e in experiments):
         import_matplotlib()
     cells = cells_of(experiments, runs)

@@ -13,7 +13,7 @@ from dcgst.bench.tuning import SPACES, Search, tune
 from dcgst.cli.output import (
     JsonOption,
     QuietOption,
-    check_writable,
+    check_file,
     console,
     errors,
     print_json,
@@ -47,7 +47,7 @@ def tune_command(
     search.check()
     graph = load(dataset)
     path = studies / graph.name / search.file_name
-    check_writable(path)
+    check_file(path)
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,16 @@ SOURCE = Source(
     "https://github.com/yandex-research/heterophilous-graphs for actor and chameleon_filtered) to "
     "an npz with the arrays edge_index, y, x_data, x_indices, x_indptr, x_shape (features as CSR)",
 )
+DAMAGE = (
+    EOFError,
+    NotImplementedError,
+    OSError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What reading a damaged file may raise."""
+
 KEYS = ("edge_index", "y", "x_data", "x_indices", "x_indptr", "x_shape")
 
 
@@ -44,12 +55,12 @@ def read(path: Path, name: str) -> Graph:
 def read_arrays(path: Path, keys: tuple[str, ...]) -> dict[str, NDArray[Any]]:
     """The named arrays of an npz file."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             missing = [key for key in keys if key not in archive.files]
             if missing:
                 raise InputError(f"{path} lacks the arrays {', '.join(missing)}")
             return {key: archive[key] for key in keys}
-    except (zipfile.BadZipFile, ValueError, EOFError, OSError) as error:
+    except DAMAGE as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path} is not an npz file of plain arrays: {error}") from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,3 +17,13 @@ def accuracy(
     if not mask.any():
         raise InputError("accuracy needs at least one node whose class is known")
     return float((predicted == truth)[mask].mean())
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values corrected for their number (Holm, 1979)."""
+    corrected = np.empty(len(p_values))
+    highest = 0.0
+    for place, index in enumerate(np.argsort(p_values)):
+        highest = max(highest, min(1.0, (len(p_values) - place) * p_values[index]))
+        corrected[index] = highest
+    return [float(value) for value in corrected]

@@ -180,7 +180,9 @@ def _look_at_numbers(table: Table, name: str) -> tuple[Column | None, str]:
 def _look_at_categories(name: str, present: list[str]) -> tuple[Column | None, str]:
     counts = Counter(present).most_common(MOST_WORDS)
     values = tuple(sorted(value for value, _ in counts))
-    return Column(name, "category", values=values), f"category, {len(values)} values"
+    rest = len(set(present)) - len(values)
+    rare = f", {rest} rarer ones left out" if rest else ""
+    return Column(name, "category", values=values), f"category, {len(values)} values{rare}"
 
 
 def _look_at_text(table: Table, name: str) -> tuple[Column | None, str]:

@@ -19,7 +19,7 @@ from dcgst.engine.spectral import spectral_features
 from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN, Graph, as_graph
 from dcgst.io.features import Recipe, make_recipe, parse_numbers
-from dcgst.io.table import Table, read_bytes, read_table
+from dcgst.io.table import Table, read_bytes, read_table, text_of
 
 ID_NAMES = ("id", "node_id", "nodeid", "node", "key", "name")
 LABEL_NAMES = ("label", "class", "y", "target", "labels", "category")
@@ -133,7 +133,10 @@ def read(
         elif edges is None:
             raise InputError(f"{path} is a table of nodes: the table of edges is needed as well")
         else:
-            tables = read_table(path, delimiter), read_table(Path(edges), delimiter)
+            tables = (
+                read_table(path, delimiter),
+                read_table(Path(edges), delimiter, header=False),
+            )
     reader = _Reader(*tables, columns, drop_unknown)
     return reader.read(recipe, class_names, labels_needed)
 
@@ -208,6 +211,8 @@ class _Reader:
 
     def _label_column(self, id_column: str, needed: bool) -> str | None:
         if self.columns.label is not None:
+            if not needed and self.columns.label not in self.nodes.columns:
+                return None
             self.nodes.column(self.columns.label)
             return self.columns.label
         others = [name for name in self.nodes.names if name != id_column]
@@ -231,7 +236,10 @@ class _Reader:
         first: dict[str, int] = {}
         for row, text in enumerate(ids):
             if not text:
-                raise InputError(f"{self.nodes.where(row)}: the id ({name!r}) is empty")
+                raise InputError(
+                    f"{self.nodes.where(row)}: the id ({name!r}) is empty, or a word for that (NA, "
+                    "nan, null, none)"
+                )
             if text in first:
                 raise InputError(
                     f"{self.nodes.where(row)}: the id {text!r} is there already, in line "
@@ -328,6 +336,8 @@ class _Reader:
         others = [name for name in self.edges.names if name not in ends]
         for name in _like(others, WEIGHT_NAMES):
             return self._said("weight", name)
+        if self.edges.names == ["column 1", "column 2", "column 3"]:  # no header
+            return self._said("weight", "column 3")
         if others:
             self.notes.append(f"not used of {self.edges.path.name}: {', '.join(others[:10])}")
         return None
@@ -335,9 +345,10 @@ class _Reader:
 
 def _without_header(table: Table) -> Table:
     """The same table with what was taken for its header as the first row."""
+    names = [f"column {place}" for place in range(1, len(table.columns) + 1)]
     columns = {
-        f"column {place}": [name, *values]
-        for place, (name, values) in enumerate(table.columns.items(), start=1)
+        name: [first, *values]
+        for name, (first, values) in zip(names, table.columns.items(), strict=True)
     }
     return Table(table.path, columns, [1, *table.lines])
 
@@ -398,20 +409,18 @@ def _tables_of_networkx(graph: Any, path: Path) -> tuple[Table, Table]:
     """Nodes and edges with their attributes as tables."""
     if graph.number_of_nodes() == 0 or graph.number_of_edges() == 0:
         raise InputError(f"{path} has no nodes or no edges")
-    nodes = [{"id": node, **attributes} for node, attributes in graph.nodes(data=True)]
-    edges = [
-        {"source": first, "target": second, **attributes}
-        for first, second, attributes in graph.edges(data=True)
-    ]
+    # The graph's own ids and ends go before attributes of the same name.
+    nodes = [{"id": node, **about} | {"id": node} for node, about in graph.nodes(data=True)]
+    edges = []
+    for first, second, about in graph.edges(data=True):
+        ends = {"source": first, "target": second}
+        edges.append({**ends, **about, **ends})
     return _table(path, nodes), _table(path, edges)
 
 
 def _table(path: Path, rows: list[dict[str, Any]]) -> Table:
     names = list(dict.fromkeys(str(name) for row in rows for name in row))
-    columns = {
-        name: ["" if row.get(name) is None else str(row[name]).strip() for row in rows]
-        for name in names
-    }
+    columns = {name: [text_of(path, name, row.get(name)) for row in rows] for name in names}
     return Table(path, columns, range(1, len(rows) + 1))
 
 
@@ -440,7 +449,12 @@ def _read_pt(path: Path) -> Graph:
             raise InputError(f"{path} does not hold a graph: {error}") from error
     if not isinstance(found, Data):
         raise InputError(f"{path} holds {type(found).__name__}, not PyG Data")
-    return Graph.from_pyg(found, name=path.stem)
+    try:
+        return Graph.from_pyg(found, name=path.stem)
+    except InputError:
+        raise
+    except (AttributeError, IndexError, TypeError, ValueError) as error:
+        raise InputError(f"{path} does not hold a graph as PyG has it: {error}") from error
 
 
 def _read_npz(path: Path) -> Graph:
@@ -448,9 +462,14 @@ def _read_npz(path: Path) -> Graph:
     read_bytes(path)
     if not zipfile.is_zipfile(path):
         raise InputError(f"{path} is not an npz file")
-    with np.load(path, allow_pickle=False) as archive:
-        dense = "x" in archive.files
-    if not dense:
-        return npz.read(path, path.stem)
-    arrays = npz.read_arrays(path, ("edge_index", "x", "y"))
-    return Graph.from_edges(arrays["edge_index"], arrays["x"], arrays["y"], name=path.stem)
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            dense = "x" in archive.files
+        if not dense:
+            return npz.read(path, path.stem)
+        arrays = npz.read_arrays(path, ("edge_index", "x", "y"))
+        return Graph.from_edges(arrays["edge_index"], arrays["x"], arrays["y"], name=path.stem)
+    except InputError:
+        raise
+    except (*npz.DAMAGE, IndexError, TypeError) as error:
+        raise InputError(f"{path} does not hold a graph: {error}") from error

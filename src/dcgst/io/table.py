@@ -53,11 +53,20 @@ def is_missing(text: str) -> bool:
     return text.lower() in MISSING
 
 
-def read_table(path: Path, delimiter: str | None = None) -> Table:
-    """Read CSV or Parquet, by the ending of the name."""
+def read_table(path: Path, delimiter: str | None = None, *, header: bool = True) -> Table:
+    """Read CSV or Parquet, by the ending of the name.
+
+    Args:
+        path: the file.
+        delimiter: of CSV, one character or ``tab``; guessed by default.
+        header: whether a header is needed; without, names that come twice are taken for a row.
+    """
     if path.suffix.lower() in (".parquet", ".pq"):
         return _read_parquet(path)
-    return _read_csv(path, delimiter)
+    mark = "\t" if delimiter in ("\\t", "tab") else delimiter
+    if mark is not None and len(mark) != 1:
+        raise InputError(f"the delimiter must be one character or 'tab', got {delimiter!r}")
+    return _read_csv(path, mark, header)
 
 
 def read_bytes(path: Path) -> bytes:
@@ -72,15 +81,16 @@ def read_bytes(path: Path) -> bytes:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
-def _read_csv(path: Path, delimiter: str | None) -> Table:
+def _read_csv(path: Path, delimiter: str | None, header_needed: bool) -> Table:
     text = _decode(path, read_bytes(path))
     if not text.strip():
         raise InputError(f"{path} is empty; a header and at least one row are needed")
-    if delimiter is not None and len(delimiter) != 1:
-        raise InputError(f"the delimiter must be one character, got {delimiter!r}")
     delimiter = delimiter or _guess_delimiter(text)
     header, *rows = _rows(path, text, delimiter) or [(1, [""])]
-    names = _check_header(path, [name.strip() for name in header[1]], delimiter)
+    names = [name.strip() for name in header[1]]
+    if not header_needed and len(set(names)) < len(names):
+        names, rows = [f"column {place}" for place in range(1, len(names) + 1)], [header, *rows]
+    names = _check_header(path, names, delimiter)
     for line, row in rows:
         if len(row) != len(names):
             raise InputError(
@@ -169,16 +179,17 @@ def _read_parquet(path: Path) -> Table:
     if table.num_rows == 0:
         raise InputError(f"{path} has no rows")
     columns = {
-        name: [_text(path, name, value) for value in column.to_pylist()]
+        name: [text_of(path, name, value) for value in column.to_pylist()]
         for name, column in zip(names, table.columns, strict=True)
     }
     return Table(path, columns, range(1, table.num_rows + 1))
 
 
-def _text(path: Path, name: str, value: Any) -> str:
+def text_of(path: Path, name: str, value: Any) -> str:
+    """A typed value as text; empty where there is none."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
-    if isinstance(value, (list, dict, bytes)):
+    if isinstance(value, (list, tuple, dict, bytes)):
         raise InputError(
             f"column {name!r} of {path} holds {type(value).__name__}s; a value per row is needed: "
             "spread it over several columns"

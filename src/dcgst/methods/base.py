@@ -250,7 +250,7 @@ class Method(ABC):
                 part = jobs[start : start + chunk]
                 problem = self._problem(graph, split, part, x, adjacency, tuple(callbacks), shared)
                 if checkpoint is not None:
-                    memory = Memory(checkpoint / f"replica-{start:03d}")
+                    memory = Memory(checkpoint / f"replica-{start:03d}-{len(part)}")
                     problem = dataclasses.replace(problem, memory=memory)
                 outcome = self.solve(problem)
                 if outcome.model is not None:
@@ -262,6 +262,7 @@ class Method(ABC):
     def check(self, graph: Graph, split: Split) -> None:
         """Raise on settings or data that cannot work, before anything is computed."""
         check(self)
+        device_of(self.device)
         if not isinstance(split, Split):
             raise InputError(
                 f"the split must be a Split, got {type(split).__name__}; Split.of(mask)"

@@ -12,11 +12,11 @@ import numpy as np
 
 from dcgst.diagnosis import diagnose
 from dcgst.evaluate.calibration import expected_calibration_error, reliability
-from dcgst.graph import UNKNOWN
 from dcgst.report.charts import BLUE, GREY, ORANGE, Line, colour_of, line_chart
 from dcgst.report.layout import positions, shown_nodes
 from dcgst.runs import GIVEN_LABEL, PREDICTED, PSEUDO_LABEL, Run
 from dcgst.runs.files import write_text
+from dcgst.runs.writing import checkable
 
 UNCERTAIN = 15
 SOURCES = (GIVEN_LABEL, PSEUDO_LABEL, PREDICTED)
@@ -116,7 +116,7 @@ def _label_chart(run: Run) -> str:
 
 def _reliability(run: Run) -> dict[str, Any]:
     """Whether probabilities are honest, on nodes of known class that did not train."""
-    known = ~run.split.train[0] & (run.graph.labels != UNKNOWN)
+    known = checkable(run)
     count = int(known.sum())
     if count < 10:
         return {"nodes": count}
@@ -128,6 +128,7 @@ def _reliability(run: Run) -> dict[str, Any]:
     ]
     return {
         "nodes": count,
+        "validated": bool(run.split.val[0][known].any()),
         "ece": expected_calibration_error(proba, truth),
         "accuracy": float((proba.argmax(axis=1) == truth).mean()),
         "chart": line_chart(lines, "told probability", "share that is right", top=1.0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import os
@@ -9,15 +10,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dcgst.errors import InputError
+
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a file whole or not at all."""
     part = path.with_name(path.name + ".part")
-    with open(part, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
+    try:
+        with open(part, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def write_text(path: Path, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
@@ -57,6 +58,8 @@ def fit(
         overwrite: begin anew where there is a run already.
         callbacks: told of every epoch and stage.
     """
+    if resume and overwrite:
+        raise InputError("--resume goes on and --overwrite begins anew: choose one")
     found = read(source)
     model = model or METHODS["dcgst"](replicas=REPLICAS)
     graph = found.graph
@@ -65,15 +68,26 @@ def fit(
     model.check(graph, split)
     check_memory(graph, model)
     folder = Path(folder)
-    begun = {"format": FORMAT, "fingerprint": fingerprint(graph, split, model)}
+    begun = {
+        "format": FORMAT,
+        "dcgst": VERSION,
+        "fingerprint": fingerprint(graph, split, model),
+    }
     if prepare(folder, begun, resume, overwrite):
         return open_run(folder)
     start = time.perf_counter()
-    model.fit(graph, split, callbacks=callbacks, checkpoint=folder / "checkpoint")
+    try:
+        model.fit(graph, split, callbacks=callbacks, checkpoint=folder / "checkpoint")
+    except InputError:  # it will not work the next time either: nothing is left behind
+        empty(folder)
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+        raise
     val_labels = np.where(split.val[0], graph.labels, UNKNOWN)
     calibration = calibrate(model.proba_, val_labels, model.usual_temperature)
     info = {
         "format": FORMAT,
+        "name": graph.name,
         "dcgst": VERSION,
         "versions": versions(),
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -110,7 +124,7 @@ def prepare(folder: Path, begun: Mapping[str, Any], resume: bool, overwrite: boo
     """Make the folder, or find what an earlier fit left there; whether that one is complete."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        there = sorted(path.name for path in folder.iterdir())
+        there = sorted(path.name for path in folder.iterdir() if path.suffix != ".part")
         ours = "begun.json" in there
         if there and not ours:
             raise InputError(f"{folder} holds other files ({there[0]}); choose another folder")
@@ -140,10 +154,13 @@ def fingerprint(graph: Graph, split: Split, model: Method) -> str:
     """Different for any other graph, labels or settings."""
     digest = hashlib.sha256()
     features = graph.features
-    stored = (features.data, features.indices) if sp.issparse(features) else (features,)
+    stored: tuple[Any, ...] = (features, features.shape)
+    if sp.issparse(features):
+        stored = (features.data, features.indices, features.indptr, features.shape)
     adjacency = graph.adjacency
     arrays = (adjacency.indptr, adjacency.indices, adjacency.data, *stored, split.train, split.val)
-    for array in (*arrays, graph.labels, graph.ids.astype("U")):
+    names = np.array(graph.class_names)
+    for array in (*arrays, graph.labels, graph.ids.astype("U"), names):
         digest.update(np.ascontiguousarray(array).tobytes())
     settings = {k: v for k, v in model.get_params().items() if k not in ("device", "chunk")}
     digest.update(json.dumps([model.name, settings], sort_keys=True).encode())

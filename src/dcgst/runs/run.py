@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,6 +33,21 @@ from dcgst.splits import Split
 FORMAT = 1
 """Of the folder; a folder of another format is refused."""
 
+
+DAMAGE = (
+    AttributeError,
+    EOFError,
+    IndexError,
+    KeyError,
+    NotImplementedError,
+    OSError,
+    TypeError,
+    ValueError,
+    csv.Error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What reading a damaged file may raise."""
 
 GIVEN_LABEL, PSEUDO_LABEL, PREDICTED = "given", "pseudo", "predicted"
 """Where a node's class comes from: the user, a pseudo-label that was trained on, the model."""
@@ -63,12 +79,13 @@ class Run:
     agreement: NDArray[np.float32]
     history: list[dict[str, float]]
 
-    @property
+    @cached_property
     def predictions(self) -> list[dict[str, Any]]:
         """One record per node, as in ``predictions.csv``."""
-        return prediction_rows(
-            self.graph, self.proba, self.labels, self.stage, self.agreement, self.split
-        )
+        names = self.graph.class_names
+        given = self.split.train[0] | self.split.val[0]
+        found = (self.proba, self.labels, self.stage)
+        return prediction_rows(self.graph.ids, names, *found, given, self.agreement)
 
     @cached_property
     def audit(self) -> NDArray[np.void]:
@@ -98,7 +115,12 @@ class Run:
         return int(found[0])
 
     def predict(
-        self, nodes: Any = None, edges: str | Path | None = None, *, delimiter: str | None = None
+        self,
+        nodes: Any = None,
+        edges: str | Path | None = None,
+        *,
+        delimiter: str | None = None,
+        drop_unknown: bool = False,
     ) -> list[dict[str, Any]]:
         """Predictions of the saved model, on the same graph or on another of the same features.
 
@@ -108,6 +130,7 @@ class Run:
             nodes: as for :func:`dcgst.read`; by default the graph of the run.
             edges: the table of edges.
             delimiter: of CSV files.
+            drop_unknown: leave out edges to nodes that the table of nodes does not have.
         """
         if nodes is None:
             return self.predictions
@@ -122,62 +145,79 @@ class Run:
             edges,
             Columns(**self.info["columns"]),
             delimiter=delimiter,
+            drop_unknown=drop_unknown,
             recipe=recipe,
-            class_names=self.graph.class_names,
+            class_names=self.graph.class_names if recipe else None,
             labels_needed=False,
         )
+        if (found.recipe is None) != (recipe is None):
+            raise InputError(
+                "the model knows the columns of tables, a graph with features of its own is no use "
+                "to it"
+                if recipe
+                else "the model knows ready features, not the columns of tables"
+            )
         graph = found.graph
         known = self._labels_there(graph)
         proba = self.calibration.apply(self.method.predict_proba(graph, known))
         given = known != UNKNOWN
         labels = np.where(given, known, proba.argmax(axis=1))
         stage = np.where(given, GIVEN, NEVER)
-        split = Split.of(given) if given.any() else None
-        return prediction_rows(graph, proba, labels, stage, None, split)
+        return prediction_rows(graph.ids, self.graph.class_names, proba, labels, stage, given)
 
     def _labels_there(self, graph: Graph) -> NDArray[np.int64]:
         """The labels known on another graph: its own, and the run's for nodes of the same id."""
         own = self.split.train[0] | self.split.val[0]
-        known = {
-            str(i): code
-            for i, code in zip(self.graph.ids[own], self.graph.labels[own], strict=True)
-        }
+        pairs = zip(self.graph.ids[own], self.graph.labels[own], strict=True)
+        known = {str(node_id): int(code) for node_id, code in pairs}
+        place = {name: code for code, name in enumerate(self.graph.class_names)}
+        for code in np.unique(graph.labels[graph.labels != UNKNOWN]):
+            if graph.class_names[code] not in place:
+                raise InputError(
+                    f"the class {graph.class_names[code]!r} is not one of the model's: "
+                    f"{', '.join(self.graph.class_names[:20])}"
+                )
         codes = [
-            code if code != UNKNOWN else known.get(str(node_id), UNKNOWN)
+            known.get(str(node_id), UNKNOWN) if code == UNKNOWN else place[graph.class_names[code]]
             for node_id, code in zip(graph.ids, graph.labels, strict=True)
         ]
         return np.array(codes, dtype=np.int64)
 
 
+MOST_COLUMNS = 50
+"""Classes up to which a table of predictions has a column for the probability of each."""
+
+
+def sources_of(given: NDArray[np.bool_], stage: NDArray[np.int64]) -> NDArray[np.str_]:
+    """``(n,)`` where each node's class comes from."""
+    return np.where(given, GIVEN_LABEL, np.where(stage > 0, PSEUDO_LABEL, PREDICTED))
+
+
 def prediction_rows(
-    graph: Graph,
+    ids: NDArray[Any],
+    names: Sequence[str],
     proba: NDArray[np.float32],
     labels: NDArray[np.int64],
     stage: NDArray[np.int64],
-    agreement: NDArray[np.float32] | None,
-    split: Split | None,
+    given: NDArray[np.bool_],
+    agreement: NDArray[np.float32] | None = None,
 ) -> list[dict[str, Any]]:
     """One record per node: its class, how sure that is, and where it comes from."""
-    likeliest = np.sort(proba, axis=1)[:, ::-1]
-    margin = likeliest[:, 0] - (likeliest[:, 1] if proba.shape[1] > 1 else 0)
-    own = split.train[0] | split.val[0] if split is not None else np.zeros(len(labels), dtype=bool)
-    rows = []
-    for node, code in enumerate(labels):
-        source = GIVEN_LABEL if own[node] else PSEUDO_LABEL if stage[node] > 0 else PREDICTED
-        row = {
-            "id": graph.ids[node].item(),
-            "class": graph.class_names[code],
-            "probability": round(float(proba[node, code]), 4),
-            "margin": round(float(margin[node]), 4),
-            "source": source,
-            "stage": "" if stage[node] == NEVER else int(stage[node]),
-        }
-        if agreement is not None:
-            row["agreement"] = round(float(agreement[node]), 3)
-        for name, value in zip(graph.class_names, proba[node], strict=True):
-            row[f"p({name})"] = round(float(value), 4)
-        rows.append(row)
-    return rows
+    likeliest = -np.partition(-proba, 1, axis=1)[:, :2]
+    columns: dict[str, list[Any]] = {
+        "id": ids.tolist(),
+        "class": [names[code] for code in labels],
+        "probability": np.round(proba[np.arange(len(labels)), labels].astype(float), 4).tolist(),
+        "margin": np.round((likeliest[:, 0] - likeliest[:, 1]).astype(float), 4).tolist(),
+        "source": sources_of(given, stage).tolist(),
+        "stage": ["" if number == NEVER else number for number in stage.tolist()],
+    }
+    if agreement is not None:
+        columns["agreement"] = np.round(agreement.astype(float), 3).tolist()
+    if len(names) <= MOST_COLUMNS:
+        for code, name in enumerate(names):
+            columns[f"p({name})"] = np.round(proba[:, code].astype(float), 4).tolist()
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def open_run(folder: str | Path) -> Run:
@@ -197,14 +237,14 @@ def open_run(folder: str | Path) -> Run:
         return _open(folder, info)
     except InputError:
         raise
-    except (OSError, KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except DAMAGE as error:
         raise InputError(
             f"{folder} is damaged ({type(error).__name__}: {error}); fit again with --overwrite"
         ) from error
 
 
 def _open(folder: Path, info: dict[str, Any]) -> Run:
-    with np.load(folder / "graph.npz", allow_pickle=False) as archive:
+    with open(folder / "graph.npz", "rb") as file, np.load(file, allow_pickle=False) as archive:
         a = {name: archive[name] for name in archive.files}
     n = len(a["labels"])
     parts = (a["features_data"], a["features_indices"], a["features_indptr"])
@@ -217,11 +257,15 @@ def _open(folder: Path, info: dict[str, Any]) -> Run:
         a["labels"],
         tuple(str(name) for name in a["class_names"]),
         a["ids"],
-        name=folder.name,
+        masks=_masks(a),
+        name=str(info["name"]),
     )
-    needed = ("method", "settings", "models", "columns", "recipe", "spectral", "calibration")
-    for key in needed:
-        info[key]
+    for key, kind in NEEDED.items():
+        if not isinstance(info[key], kind):
+            raise TypeError(f"{key} is {type(info[key]).__name__}")
+    for key in ("proba", "found", "stage", "agreement"):
+        if len(a[key]) != n:
+            raise ValueError(f"{key} has {len(a[key])} rows for {n} nodes")
     return Run(
         folder,
         info,
@@ -233,6 +277,26 @@ def _open(folder: Path, info: dict[str, Any]) -> Run:
         a["agreement"],
         _read_history(folder / "history.csv"),
     )
+
+
+NEEDED: dict[str, type] = {
+    "method": str,
+    "settings": dict,
+    "models": list,
+    "columns": dict,
+    "spectral": bool,
+    "calibration": dict,
+    "notes": list,
+}
+"""What ``run.json`` must have, beside a recipe."""
+
+
+def _masks(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.bool_]]:
+    """Which labels trained and validated, where more are known than these."""
+    known = arrays["labels"] != UNKNOWN
+    if (known == (arrays["train"] | arrays["val"])).all():
+        return {}
+    return {"train": arrays["train"], "val": arrays["val"]}
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -268,7 +332,7 @@ def _read_audit(path: Path, graph: Graph) -> NDArray[np.void]:
                 table[name] = [value == "True" for value in values]
             else:
                 table[name] = [float(value) if value else np.nan for value in values]
-    except (OSError, EOFError, KeyError, ValueError) as error:
+    except DAMAGE as error:
         raise InputError(f"{path} is damaged ({error}); fit again with --overwrite") from error
     return table
 
@@ -293,7 +357,7 @@ def _load_models(folder: Path, descriptions: Sequence[Mapping[str, Any]]) -> lis
             state = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
             network.load_state_dict(state)
             networks.append(network)
-    except (OSError, SafetensorError, RuntimeError, KeyError) as error:
+    except (*DAMAGE, SafetensorError, RuntimeError) as error:
         raise InputError(f"{path} is damaged ({error}); fit again with --overwrite") from error
     return networks
 

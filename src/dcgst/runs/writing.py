@@ -23,11 +23,10 @@ from dcgst.methods import Method
 from dcgst.methods.stages import AUDIT
 from dcgst.nn.base import Backbone
 from dcgst.runs.files import write_bytes, write_rows, write_text
-from dcgst.runs.run import GIVEN_LABEL, PREDICTED, PSEUDO_LABEL, Run
+from dcgst.runs.run import GIVEN_LABEL, PREDICTED, PSEUDO_LABEL, Run, sources_of
 
 FILES = (
     "run.json",
-    "begun.json",
     "predictions.csv",
     "audit.csv.gz",
     "history.csv",
@@ -35,6 +34,7 @@ FILES = (
     "graph.npz",
     "metrics.json",
     "report.html",
+    "begun.json",  # the last to go: it says that the folder is ours
 )
 
 
@@ -51,7 +51,7 @@ def write_run(run: Run, model: Method) -> None:
                 for place, network in enumerate(model.models_)
                 for name, tensor in network.state_dict().items()
             }
-            part = folder / "model.part"
+            part = folder / "model.safetensors.part"
             save_file(tensors, part)
             os.replace(part, folder / "model.safetensors")
         write_bytes(folder / "graph.npz", _graph_bytes(run))
@@ -63,27 +63,38 @@ def write_run(run: Run, model: Method) -> None:
 
 def metrics(run: Run) -> dict[str, Any]:
     """The run in figures; accuracy and ECE where classes are known that did not train."""
-    sources = [row["source"] for row in run.predictions]
     own = run.split.train[0] | run.split.val[0]
-    last = [r for r in run.history if "cmd_before" in r] or run.history
-    final = [r for r in last if r["stage"] == max(x["stage"] for x in last)]
+    sources = sources_of(own, run.stage).tolist()
+    final = list({record["replica"]: record for record in run.history}.values())
     figures: dict[str, Any] = {
         "nodes": run.graph.num_nodes,
         "edges": run.graph.num_edges,
         "classes": run.graph.num_classes,
         **{source: sources.count(source) for source in (GIVEN_LABEL, PSEUDO_LABEL, PREDICTED)},
-        "mean_probability": round(float(run.proba[~own].max(axis=1).mean()), 4),
-        "mean_agreement": round(float(run.agreement[~own].mean()), 4),
+        "mean_probability": _mean(run.proba.max(axis=1)[~own]),
+        "mean_agreement": _mean(run.agreement[~own]),
         "shift_of_given": round(float(np.mean([r.get("cmd_before", r["cmd"]) for r in final])), 4),
         "shift_in_the_end": round(float(np.mean([r["cmd"] for r in final])), 4),
     }
-    known = ~run.split.train[0] & (run.graph.labels != UNKNOWN)
+    known = checkable(run)
     if known.any():
         proba, truth = run.proba[known], run.graph.labels[known]
         figures["checked_on"] = int(known.sum())
+        figures["checked_on_validation"] = bool(run.split.val[0][known].any())
         figures["accuracy"] = round(float((proba.argmax(axis=1) == truth).mean()), 4)
         figures["ece"] = round(expected_calibration_error(proba, truth), 4)
     return figures
+
+
+def checkable(run: Run) -> NDArray[np.bool_]:
+    """Nodes whose class is known and that had no part in the fit; else those that validated."""
+    known = run.graph.labels != UNKNOWN
+    untouched: NDArray[np.bool_] = known & run.split.pool[0]
+    return untouched if untouched.any() else known & run.split.val[0]
+
+
+def _mean(values: NDArray[np.float32]) -> float | None:
+    return round(float(values.mean()), 4) if values.size else None
 
 
 def _audit_bytes(audit: NDArray[np.void], graph: Graph) -> bytes:
@@ -151,4 +162,5 @@ def empty(folder: Path) -> None:
     """Remove what a fit leaves, and nothing else."""
     shutil.rmtree(folder / "checkpoint", ignore_errors=True)
     for name in FILES:
-        (folder / name).unlink(missing_ok=True)
+        for path in (folder / name, folder / f"{name}.part"):
+            path.unlink(missing_ok=True)
