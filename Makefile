@@ -38,7 +38,7 @@ results: $(VENV)/.ready
 	$(BIN)/python benchmarks/readme_table.py
 
 docs: $(VENV)/.ready
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -126,7 +126,7 @@ def test_explanations_tell_the_story(run):
     assert found.id == graph.ids[node]
     assert found.source in ("pseudo", "predicted")
     assert any(opinion.chosen for opinion in found.opinions)
-    assert any("became a pseudo-label" in line for line in found.summary)
+    assert any("first became a pseudo-label" in line for line in found.summary)
     assert {n.id for n in found.neighbours} <= set(graph.ids)
     assert len(found.neighbours) == min(8, graph.degrees[node])
     assert sum(n.weight for n in found.labeled) <= 1 + 1e-6

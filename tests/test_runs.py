@@ -213,6 +213,13 @@ def test_classes_on_another_graph_go_by_their_names(graph, tmp_path):
         run.predict(other)
 
 
+def test_truth_beside_the_masks_is_not_taken_for_labels(graph, tmp_path):
+    run = fit(graph, tmp_path / "run", GCN(epochs=2))
+    whole = synthetic(90, 3, features=8, seed=4)
+    other = replace(whole, masks={"train": np.arange(90) < 5}, ids=np.arange(1000, 1090))
+    assert [row["source"] for row in run.predict(other)].count("given") == 5
+
+
 def test_a_model_of_tables_and_one_of_ready_features_are_not_mixed_up(graph, tmp_path):
     (tmp_path / "n.csv").write_text("id,a,b,label\n1,1,2,x\n2,2,1,y\n3,3,3,\n")
     (tmp_path / "e.csv").write_text("source,target\n1,2\n2,3\n")

@@ -255,6 +255,6 @@ def _advice(found: Diagnosis) -> list[str]:
         advice.append("If you can label more nodes, let dcgst suggest choose them.")
     else:
         advice.append("DC-GST does no harm here; --method em is faster and nearly as good.")
-    if found.unreached:
+    if found.unreached > found.isolated:
         advice.append("Label a node in the larger parts that have none.")
     return advice

@@ -197,14 +197,14 @@ def _summary(found: Explanation, run: Run, node: int) -> list[str]:
         first = min(chosen, key=lambda opinion: opinion.stage)
         taught = len({opinion.replica for opinion in chosen})
         lines.append(
-            f"It became a pseudo-label ({first.predicted}) in stage {first.stage}, with confidence "
-            f"{first.confidence:.0%} and rank {first.rank} in its class; {taught} of {replicas} "
-            "replicas trained on it."
+            f"It first became a pseudo-label ({first.predicted}) in stage {first.stage}, with "
+            f"confidence {first.confidence:.0%} and rank {first.rank} in its class; {taught} of "
+            f"{replicas} replicas trained on it."
             + ("" if found.source == PSEUDO_LABEL else " Most did not keep it to the end.")
         )
     same = sum(n.predicted == found.predicted for n in found.neighbours)
     if found.neighbours:
-        lines.append(f"Of {len(found.neighbours)} neighbours shown, {same} have the same class.")
+        lines.append(f"Neighbours of the same class: {same} of the {len(found.neighbours)} shown.")
     else:
         lines.append("It has no neighbours: its features alone speak for it.")
     if found.labeled:

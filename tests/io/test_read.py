@@ -266,6 +266,14 @@ def test_pyg_files_are_read_without_running_them(tmp_path):
         read(tmp_path / "evil.pt")
 
 
+def test_what_has_no_columns_or_edges_already_takes_no_names_of_them(tmp_path, tables):
+    torch.save(synthetic(50, 3, features=4).to_pyg(), tmp_path / "g.pt")
+    with pytest.raises(InputError, match="has no columns"):
+        read(tmp_path / "g.pt", columns=Columns(label="kind"))
+    with pytest.raises(InputError, match="one file too many"):
+        read(tmp_path / "g.pt", tables()[1])
+
+
 def test_npz_dense_and_graphs_themselves(tmp_path):
     graph = synthetic(50, 3, features=4, labels_per_class=2)
     coo = graph.adjacency.tocoo()

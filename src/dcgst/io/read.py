@@ -125,7 +125,11 @@ def read(
     else:
         path = Path(nodes)
         suffix = path.suffix.lower()
+        if edges is not None and suffix in (".pt", ".pth", ".npz", ".graphml"):
+            raise InputError(f"{path} holds edges already: {edges} is one file too many")
         if suffix in (".pt", ".pth", ".npz"):
+            if columns != Columns():
+                raise InputError(f"{path} has no columns: --label and its like are for tables")
             graph = _read_pt(path) if suffix != ".npz" else _read_npz(path)
             return Input(graph, notes=graph.notes)
         if suffix == ".graphml":
@@ -413,8 +417,10 @@ def _tables_of_networkx(graph: Any, path: Path) -> tuple[Table, Table]:
     nodes = [{"id": node, **about} | {"id": node} for node, about in graph.nodes(data=True)]
     edges = []
     for first, second, about in graph.edges(data=True):
-        ends = {"source": first, "target": second}
-        edges.append({**ends, **about, **ends})
+        pairs = [(first, second)] if graph.is_directed() else [(first, second), (second, first)]
+        for source, target in pairs:
+            ends = {"source": source, "target": target}
+            edges.append({**ends, **about, **ends})
     return _table(path, nodes), _table(path, edges)
 
 

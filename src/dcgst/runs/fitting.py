@@ -8,7 +8,7 @@ import json
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +85,9 @@ def fit(
         raise
     val_labels = np.where(split.val[0], graph.labels, UNKNOWN)
     calibration = calibrate(model.proba_, val_labels, model.usual_temperature)
+    if calibration.nodes and "train" not in graph.masks:
+        words = f"{calibration.words}, which are as biased as the labels that they were taken from"
+        calibration = replace(calibration, words=words)
     info = {
         "format": FORMAT,
         "name": graph.name,

@@ -171,7 +171,11 @@ class Run:
         pairs = zip(self.graph.ids[own], self.graph.labels[own], strict=True)
         known = {str(node_id): int(code) for node_id, code in pairs}
         place = {name: code for code, name in enumerate(self.graph.class_names)}
-        for code in np.unique(graph.labels[graph.labels != UNKNOWN]):
+        labels = graph.labels
+        if "train" in graph.masks:  # what is known beside these is truth to compare with
+            seen = graph.masks["train"] | graph.masks.get("val", False)
+            labels = np.where(seen, labels, UNKNOWN)
+        for code in np.unique(labels[labels != UNKNOWN]):
             if graph.class_names[code] not in place:
                 raise InputError(
                     f"the class {graph.class_names[code]!r} is not one of the model's: "
@@ -179,7 +183,7 @@ class Run:
                 )
         codes = [
             known.get(str(node_id), UNKNOWN) if code == UNKNOWN else place[graph.class_names[code]]
-            for node_id, code in zip(graph.ids, graph.labels, strict=True)
+            for node_id, code in zip(graph.ids, labels, strict=True)
         ]
         return np.array(codes, dtype=np.int64)
 

@@ -6,7 +6,6 @@ import csv
 import gzip
 import io
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from safetensors.torch import save_file
+from safetensors.torch import save
 
 from dcgst.errors import InputError
 from dcgst.evaluate.calibration import expected_calibration_error
@@ -51,9 +50,7 @@ def write_run(run: Run, model: Method) -> None:
                 for place, network in enumerate(model.models_)
                 for name, tensor in network.state_dict().items()
             }
-            part = folder / "model.safetensors.part"
-            save_file(tensors, part)
-            os.replace(part, folder / "model.safetensors")
+            write_bytes(folder / "model.safetensors", save(tensors))
         write_bytes(folder / "graph.npz", _graph_bytes(run))
         write_text(folder / "metrics.json", json.dumps(metrics(run), indent=1) + "\n")
         write_text(folder / "run.json", json.dumps(run.info, indent=1) + "\n")
