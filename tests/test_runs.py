@@ -297,7 +297,10 @@ def test_labels_that_cannot_work(graph, tmp_path):
             fit(graph.with_labels(labels), tmp_path / "run", GCN(epochs=2), **more)
 
     refused(np.full(120, -1), "no node has a label")
-    refused(np.zeros(120, dtype=int), "nothing to predict")
+    refused(np.zeros(120, dtype=int), "nothing to predict$")
+    vague = replace(graph, class_names=("unknown", "b", "c"), labels=np.arange(120) // 100)
+    with pytest.raises(InputError, match="100 are 'unknown': if that means none, leave those"):
+        fit(vague, tmp_path / "run", GCN(epochs=2))
     refused(np.where(np.arange(120) < 3, 1, -1), "all of one class")
     refused(graph.labels, "share to validate with", validate=1.5)
     many = Graph.from_edges(

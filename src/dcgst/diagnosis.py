@@ -227,7 +227,8 @@ def _warnings(found: Diagnosis) -> list[str]:
     warnings = []
     few = [f"{name} ({n})" for name, n in found.counts.items() if n < 2]
     if few:
-        warnings.append(f"fewer than two labels: {', '.join(few[:10])}")
+        more = f" and {len(few) - 10} more" if len(few) > 10 else ""
+        warnings.append(f"fewer than two labels: {', '.join(few[:10])}{more}")
     if found.unreached:
         warnings.append(
             f"{found.unreached} nodes lie in parts of the graph without a label: what is said of "

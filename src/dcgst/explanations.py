@@ -175,7 +175,13 @@ def _source(run: Run, node: int) -> str:
 def _summary(found: Explanation, run: Run, node: int) -> list[str]:
     """The story in sentences."""
     if found.source == GIVEN_LABEL:
-        return [f"Its class, {found.predicted}, was given."]
+        lines = [f"Its class, {found.predicted}, was given."]
+        if found.second_probability > found.probability:
+            lines.append(
+                f"The model alone would say {found.second} ({found.second_probability:.0%}) rather "
+                f"than {found.predicted} ({found.probability:.0%}): the label may be worth a look."
+            )
+        return lines
     lines = [
         f"It is {found.predicted} with probability {found.probability:.0%}; next is {found.second} "
         f"with {found.second_probability:.0%}."

@@ -207,13 +207,21 @@ def test_reproduce_interrupted_ends_at_once_and_tells_how_to_go_on(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # ignored in the background
     )
     deadline = time.monotonic() + 60
     while not list_children(process.pid) and time.monotonic() < deadline:
         time.sleep(0.2)
     time.sleep(2)
     os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=30)
+    try:
+        _, said = process.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise
     assert process.returncode == 130
     assert "cells are in" in said
     assert "Traceback" not in said

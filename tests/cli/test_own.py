@@ -119,7 +119,7 @@ def test_explain_suggest_report_and_diagnose(run, tables, tmp_path):
             ["nodes.csv", "edges.csv", "--label", "kind", "--number", "id"],
             "column of ids or labels",
         ),
-        (["nodes.csv", "edges.csv", "--label", "id"], "nothing to predict"),
+        (["nodes.csv", "edges.csv", "--label", "id"], "cannot be the label as well"),
         (["nodes.csv", "edges.csv", "--label", "kind", "--set", "epochs"], "name=value"),
         (["nodes.csv", "edges.csv", "--label", "kind", "--set", "epoch=1"], "unknown setting"),
         (["nodes.csv", "edges.csv", "--label", "kind", "-o", "nodes.csv"], "cannot be written"),

@@ -135,6 +135,28 @@ def test_bad_tables_are_named_with_file_line_and_remedy(tables, nodes, edges, me
         read(*tables(nodes, edges))
 
 
+def test_columns_that_are_nearly_something_say_what_they_are(tables):
+    rows = [
+        f"c{i:02d};{i},5;{'n.a.' if i == 7 else i * 1.5};{'ab'[i % 2] if i < 9 else ''}"
+        for i in range(90)
+    ]
+    nodes = "customer;spend;size;label\n" + "\n".join(rows) + "\n"
+    edges = "source;target\n" + "\n".join(f"c{i:02d};c{i + 1:02d}" for i in range(89)) + "\n"
+    notes = "\n".join(read(*tables(nodes, edges)).notes)
+    assert "feature spend: not used: numbers with a decimal comma; write a point instead" in notes
+    assert "feature size: not used: numbers but for 'n.a.' in line 9" in notes
+    with pytest.raises(InputError, match="write a point for the decimal comma"):
+        read(*tables(nodes, edges), Columns(number=["spend"]))
+    twice = nodes.replace("c05;", "c04;")
+    with pytest.raises(InputError, match=r"line 7: the id 'c04' is there already, in line 6"):
+        read(*tables(twice, edges))
+    zeros = edges.replace("c", "00") + "000;001\n"
+    with pytest.raises(InputError, match="no node has the id"):
+        read(*tables(nodes, zeros))
+    capital = nodes.replace(";a\n", ";A\n", 1)
+    assert "differ in capitals only" in "\n".join(read(*tables(capital, edges)).notes)
+
+
 def test_columns_named_wrongly(tables):
     paths = tables()
     with pytest.raises(InputError, match=r"unknown column of .*nodes.csv 'lable'"):

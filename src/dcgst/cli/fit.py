@@ -59,7 +59,7 @@ def fit(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Decides everything random.")] = 0,
     validate: Annotated[
-        float, typer.Option(help="Share of the labels to set aside for calibration.")
+        float, typer.Option(help="Share of the labels to set aside, to choose and calibrate by.")
     ] = 0.0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on after an interruption.")] = False,
     overwrite: Annotated[

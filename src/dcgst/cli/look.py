@@ -27,13 +27,13 @@ from dcgst.cli.data import (
     WeightOption,
     read_data,
 )
-from dcgst.cli.output import JsonOption, QuietOption, check_file, console, print_json
+from dcgst.cli.output import JsonOption, QuietOption, check_file, console, errors, print_json
 from dcgst.diagnosis import Diagnosis, diagnose
 from dcgst.errors import InputError
 from dcgst.explanations import Explanation, Neighbour, explain
 from dcgst.report import write_report
 from dcgst.runs import open_run
-from dcgst.runs.checks import set_aside
+from dcgst.runs.checks import check_graph, set_aside
 from dcgst.runs.files import rows_as_csv, write_text
 from dcgst.suggestions import suggest
 
@@ -56,6 +56,15 @@ def predict_command(
     run = open_run(folder)
     _check_out(out, json)
     rows = run.predict(nodes, edges, delimiter=delimiter, drop_unknown=drop_unknown)
+    if nodes is not None:
+        ids = {str(node_id) for node_id in run.graph.ids}
+        there = sum(str(row["id"]) in ids for row in rows)
+        given = sum(row["source"] == "given" for row in rows)
+        errors.print(
+            f"{len(rows):,} nodes, {there:,} of them known from the run by their ids; {given:,} "
+            "labels are used.",
+            highlight=False,
+        )
     if json:
         for row in rows:
             print_json({key: str(v) if key == "id" else v for key, v in row.items()})
@@ -175,6 +184,7 @@ def diagnose_command(
         drop_unknown=drop_unknown,
         quiet=quiet or json,
     )
+    check_graph(found.graph)
     split = set_aside(found.graph, 0.0)
     result = diagnose(found.graph, split.train[0] | split.val[0])
     if json:
@@ -199,9 +209,11 @@ def _change(before: float | None, after: float | None) -> str:
 def _show_diagnosis(found: Diagnosis) -> None:
     console.print(f"\n[bold]{found.headline}[/bold]\n", highlight=False)
     known = f"{found.homophily:.0%}" if found.homophily is not None else "not known"
+    counts = [f"{name} {n}" for name, n in found.counts.items()]
+    more = f" and {len(counts) - 20} more" if len(counts) > 20 else ""
     console.print(
         f"{found.labels} of {found.nodes:,} nodes are labeled ({found.rate:.2%}); labels of each "
-        f"class: {', '.join(f'{name} {n}' for name, n in list(found.counts.items())[:20])}.\n"
+        f"class: {', '.join(counts[:20])}{more}.\n"
         f"Edges between labeled nodes that join the same class: {known}.\n",
         highlight=False,
         markup=False,

@@ -22,7 +22,7 @@ console = Console()
 errors = Console(stderr=True)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", help="Show no progress and no notes.")]
 
 
 def check_file(path: Path) -> None:

@@ -18,6 +18,7 @@ from dcgst.io.table import Table
 MOST_CATEGORIES = 50
 MOST_WORDS = 1000
 WORD = re.compile(r"\w\w+")
+DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+|\d+")
 
 
 @dataclass(frozen=True)
@@ -125,9 +126,11 @@ def parse_numbers(table: Table, name: str) -> NDArray[np.float64]:
         if text:
             number = _number(text)
             if number is None:
+                remedy = "mend it, or leave it empty"
+                if DECIMAL_COMMA.fullmatch(text):
+                    remedy = "write a point for the decimal comma"
                 raise InputError(
-                    f"{table.where(row)}: {name!r} is to be a number, got {text[:40]!r}; mend it, "
-                    "or leave it empty"
+                    f"{table.where(row)}: {name!r} is to be a number, got {text[:40]!r}; {remedy}"
                 )
             if np.isinf(number) or abs(number) > 1e30:
                 raise InputError(
@@ -156,10 +159,21 @@ def _look_at(table: Table, name: str, kind: str | None) -> tuple[Column | None, 
         return _look_at_categories(name, present)
     if kind == "text" or worded:
         return _look_at_text(table, name)
-    return (
-        None,
-        f"not used: {len(distinct)} different names say little of what nodes have in common",
-    )
+    return None, f"not used: {_why_not(table, name, distinct)}"
+
+
+def _why_not(table: Table, name: str, distinct: set[str]) -> str:
+    """What a column that is neither numbers, categories nor text looks like."""
+    if sum(bool(DECIMAL_COMMA.fullmatch(text)) for text in distinct) > 0.8 * len(distinct):
+        return "numbers with a decimal comma; write a point instead"
+    wrong = [text for text in distinct if _number(text) is None]
+    if len(wrong) < 0.2 * len(distinct):
+        first = next(row for row, text in enumerate(table.column(name)) if text in wrong)
+        return (
+            f"numbers but for {table.column(name)[first][:20]!r} in line {table.lines[first]} and "
+            f"its like; mend it, or leave it empty"
+        )
+    return f"{len(distinct)} different names say little of what nodes have in common"
 
 
 def _look_at_numbers(table: Table, name: str) -> tuple[Column | None, str]:

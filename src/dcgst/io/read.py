@@ -205,8 +205,14 @@ class _Reader:
             return self.columns.id
         for name in _like(self.nodes.names, ID_NAMES):
             return self._said("id", name)
-        for name, values in self.nodes.columns.items():
-            if len(set(values)) == len(values) and all(values):
+        ends = {text for column in list(self.edges.columns.values())[:2] for text in column}
+        values = {name: set(column) for name, column in self.nodes.columns.items()}
+        named = {name: len(ends & own) for name, own in values.items()}
+        best = max(named, key=lambda name: named[name])
+        if named[best] > len(ends) / 2:  # what the edges speak of
+            return self._said("id", best)
+        for name, own in values.items():
+            if len(own) == len(self.nodes) and "" not in own:
                 return self._said("id", name)
         raise InputError(
             f"no column of {self.nodes.path} has a different value in every row; name the ids' "
@@ -218,6 +224,10 @@ class _Reader:
             if not needed and self.columns.label not in self.nodes.columns:
                 return None
             self.nodes.column(self.columns.label)
+            if self.columns.label == id_column:
+                raise InputError(
+                    f"{id_column!r} is the column of ids: it cannot be the label as well"
+                )
             return self.columns.label
         others = [name for name in self.nodes.names if name != id_column]
         for name in _like(others, LABEL_NAMES):
@@ -258,6 +268,13 @@ class _Reader:
         values = [""] * len(self.nodes) if name is None else self.nodes.column(name)
         names = list(known) if known is not None else sorted({v for v in values if v}, key=_natural)
         place = {name: code for code, name in enumerate(names)}
+        alike: dict[str, str] = {}
+        for one in names:
+            other = alike.setdefault(one.casefold(), one)
+            if other != one:
+                self.notes.append(
+                    f"classes {other!r} and {one!r} differ in capitals only: one class?"
+                )
         for row, value in enumerate(values):
             if value and value not in place:
                 raise InputError(
@@ -373,7 +390,7 @@ def _hint(lost: str, place: Mapping[str, int]) -> str:
     """What may have been meant by an id that no node has."""
     if not lost:
         return " (it is empty)"
-    for like in (lost.lstrip("0"), lost.removesuffix(".0"), lost.lower(), lost.upper()):
+    for like in (lost.lstrip("0") or "0", lost.removesuffix(".0"), lost.lower(), lost.upper()):
         if like in place:
             return f" (there is {like!r})"
     padded = next((text for text in place if text.lstrip("0") == lost), None)

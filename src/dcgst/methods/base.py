@@ -282,9 +282,10 @@ class Method(ABC):
             present = np.unique(graph.labels[train])
             if present.size < 2:
                 only = ", ".join(graph.class_names[code] for code in present)
+                which = f" of run {number}" if len(split) > 1 else ""
                 raise InputError(
-                    f"the training labels of run {number} are all of one class ({only}); label at "
-                    "least one node of another"
+                    f"the training labels{which} are all of one class ({only}); label at least one "
+                    "node of another"
                 )
 
     def _problem(

@@ -13,6 +13,9 @@ from dcgst.graph import UNKNOWN, Graph
 from dcgst.methods import Method
 from dcgst.splits import Split
 
+NO_CLASS = ("unknown", "-1", "?", "-", "unlabeled", "unlabelled", "other", "missing", "tbd")
+"""What people write where a class is not known; taken for a class, since it may be one."""
+
 
 def check_graph(graph: Graph) -> None:
     """Raise if there is nothing to learn from, or nothing to predict."""
@@ -23,7 +26,12 @@ def check_graph(graph: Graph) -> None:
             "classes"
         )
     if known.all() and "train" not in graph.masks:
-        raise InputError("every node has a label already: there is nothing to predict")
+        names, counts = np.unique(graph.labels, return_counts=True)
+        most = graph.class_names[names[counts.argmax()]]
+        hint = ""
+        if most.lower() in NO_CLASS:
+            hint = f"; {counts.max()} are {most!r}: if that means none, leave those cells empty"
+        raise InputError(f"every node has a label already: there is nothing to predict{hint}")
     counts = np.bincount(graph.labels[known], minlength=graph.num_classes)
     if graph.num_classes > 20 and counts.max() == 1:
         raise InputError(
