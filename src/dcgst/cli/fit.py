@@ -42,7 +42,7 @@ from dcgst.methods.params import parse
 from dcgst.report import write_report
 from dcgst.runs import REPLICAS, Run
 from dcgst.runs import fit as fit_run
-from dcgst.runs.run import sources_of
+from dcgst.runs.predictions import sources_of
 
 
 def fit(

@@ -22,7 +22,8 @@ from dcgst.methods import Method
 from dcgst.methods.stages import AUDIT
 from dcgst.nn.base import Backbone
 from dcgst.runs.files import write_bytes, write_rows, write_text
-from dcgst.runs.run import GIVEN_LABEL, PREDICTED, PSEUDO_LABEL, Run, sources_of
+from dcgst.runs.predictions import GIVEN_LABEL, PREDICTED, PSEUDO_LABEL, sources_of
+from dcgst.runs.run import Run
 
 FILES = (
     "run.json",
