@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from dcgst import DCGST, EM, GCN, Graph, InputError, fit, load, open_run, read, synthetic
 from dcgst.runs import checks
@@ -211,6 +212,13 @@ def test_classes_on_another_graph_go_by_their_names(graph, tmp_path):
     other = replace(graph, class_names=("0", "1", "new"))
     with pytest.raises(InputError, match="the class 'new' is not one of the model's"):
         run.predict(other)
+
+
+def test_a_run_of_a_file_without_columns_predicts_on_another(graph, tmp_path):
+    torch.save(graph.to_pyg(), tmp_path / "one.pt")
+    run = fit(read(tmp_path / "one.pt"), tmp_path / "run", GCN(epochs=2))
+    torch.save(synthetic(40, 3, features=8, seed=6).to_pyg(), tmp_path / "other.pt")
+    assert len(open_run(run.folder).predict(tmp_path / "other.pt")) == 40
 
 
 def test_truth_beside_the_masks_is_not_taken_for_labels(graph, tmp_path):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -49,24 +52,22 @@ def listed(text: str | None) -> tuple[str, ...]:
 
 
 def read_data(
-    nodes: Path,
-    edges: Path | None,
-    *,
-    id_column: str | None,
-    label: str | None,
-    source: str | None,
-    target: str | None,
-    weight: str | None,
-    features: str | None,
-    ignore: str | None,
-    number: str | None,
-    category: str | None,
-    text: str | None,
-    delimiter: str | None,
-    drop_unknown: bool,
-    quiet: bool,
+    nodes: NodesArgument,
+    edges: EdgesArgument = None,
+    id_column: IdOption = None,
+    label: LabelOption = None,
+    source: SourceOption = None,
+    target: TargetOption = None,
+    weight: WeightOption = None,
+    features: FeaturesOption = None,
+    ignore: IgnoreOption = None,
+    number: NumberOption = None,
+    category: CategoryOption = None,
+    text: TextOption = None,
+    delimiter: DelimiterOption = None,
+    drop_unknown: DropOption = False,
 ) -> Input:
-    """Read a graph and say what was taken for what."""
+    """Read a graph from what was said on the command line."""
     columns = Columns(
         id=id_column,
         label=label,
@@ -79,15 +80,43 @@ def read_data(
         category=listed(category),
         text=listed(text),
     )
-    found = read(nodes, edges, columns, delimiter=delimiter, drop_unknown=drop_unknown)
-    if not quiet:
-        graph = found.graph
-        known = int((graph.labels >= 0).sum())
-        errors.print(
-            f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {graph.num_features:,} "
-            f"features, {graph.num_classes:,} classes, {known:,} labels.",
-            highlight=False,
-        )
-        for note in found.notes:
-            errors.print(f"  {note}", highlight=False, markup=False, soft_wrap=True)
-    return found
+    return read(nodes, edges, columns, delimiter=delimiter, drop_unknown=drop_unknown)
+
+
+def reads_graph(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the arguments of :func:`read_data`, before its own.
+
+    Its first parameter is a function that reads the graph and tells what was taken for what.
+    """
+    reading = signature(read_data, eval_str=True).parameters
+    own = list(signature(command, eval_str=True).parameters.values())[1:]
+
+    @wraps(command)
+    def with_graph(**values: Any) -> None:
+        where = {name: values.pop(name) for name in reading}
+
+        def read_and_tell() -> Input:
+            found = read_data(**where)
+            if not (values["quiet"] or values["json"]):
+                tell(found)
+            return found
+
+        command(read_and_tell, **values)
+
+    parameters = sorted([*reading.values(), *own], key=lambda p: p.default is not Parameter.empty)
+    with_graph.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    with_graph.__annotations__ = {p.name: p.annotation for p in parameters}
+    return with_graph
+
+
+def tell(found: Input) -> None:
+    """What was read, and what was taken for what."""
+    graph = found.graph
+    known = int((graph.labels >= 0).sum())
+    errors.print(
+        f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {graph.num_features:,} "
+        f"features, {graph.num_classes:,} classes, {known:,} labels.",
+        highlight=False,
+    )
+    for note in found.notes:
+        errors.print(f"  {note}", highlight=False, markup=False, soft_wrap=True)

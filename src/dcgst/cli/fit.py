@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -9,23 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from dcgst.cli.data import (
-    CategoryOption,
-    DelimiterOption,
-    DropOption,
-    EdgesArgument,
-    FeaturesOption,
-    IdOption,
-    IgnoreOption,
-    LabelOption,
-    NodesArgument,
-    NumberOption,
-    SourceOption,
-    TargetOption,
-    TextOption,
-    WeightOption,
-    read_data,
-)
+from dcgst.cli.data import reads_graph
 from dcgst.cli.output import (
     JsonOption,
     QuietOption,
@@ -37,6 +22,7 @@ from dcgst.cli.output import (
 )
 from dcgst.diagnosis import diagnose
 from dcgst.errors import InputError
+from dcgst.io import Input
 from dcgst.methods import METHODS, Method, method
 from dcgst.methods.params import parse
 from dcgst.report import write_report
@@ -45,9 +31,9 @@ from dcgst.runs import fit as fit_run
 from dcgst.runs.predictions import sources_of
 
 
+@reads_graph
 def fit(
-    nodes: NodesArgument,
-    edges: EdgesArgument = None,
+    read_graph: Callable[[], Input],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to make.")] = Path("run"),
     name: Annotated[str, typer.Option("--method", help=f"One of {', '.join(METHODS)}.")] = "dcgst",
     preset: Annotated[str, typer.Option(help="Named settings.")] = "default",
@@ -67,41 +53,13 @@ def fit(
     ] = False,
     report: Annotated[bool, typer.Option(help="Also make the report.")] = True,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
-    id_column: IdOption = None,
-    label: LabelOption = None,
-    source: SourceOption = None,
-    target: TargetOption = None,
-    weight: WeightOption = None,
-    features: FeaturesOption = None,
-    ignore: IgnoreOption = None,
-    number: NumberOption = None,
-    category: CategoryOption = None,
-    text: TextOption = None,
-    delimiter: DelimiterOption = None,
-    drop_unknown: DropOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Learn from the labels in a table and predict all other nodes of the graph."""
     model = _method(name, preset, settings or [], replicas, seed, device)
     check_folder(out)
-    found = read_data(
-        nodes,
-        edges,
-        id_column=id_column,
-        label=label,
-        source=source,
-        target=target,
-        weight=weight,
-        features=features,
-        ignore=ignore,
-        number=number,
-        category=category,
-        text=text,
-        delimiter=delimiter,
-        drop_unknown=drop_unknown,
-        quiet=quiet or json,
-    )
+    found = read_graph()
     trainings = model.trainings * model.replicas
     try:
         with progress(name, trainings, quiet or json) as after:

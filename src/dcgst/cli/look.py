@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -10,27 +11,12 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from dcgst.cli.data import (
-    CategoryOption,
-    DelimiterOption,
-    DropOption,
-    EdgesArgument,
-    FeaturesOption,
-    IdOption,
-    IgnoreOption,
-    LabelOption,
-    NodesArgument,
-    NumberOption,
-    SourceOption,
-    TargetOption,
-    TextOption,
-    WeightOption,
-    read_data,
-)
+from dcgst.cli.data import DelimiterOption, DropOption, EdgesArgument, reads_graph
 from dcgst.cli.output import JsonOption, QuietOption, check_file, console, errors, print_json
 from dcgst.diagnosis import Diagnosis, diagnose
 from dcgst.errors import InputError
 from dcgst.explanations import Explanation, Neighbour, explain
+from dcgst.io import Input
 from dcgst.report import write_report
 from dcgst.runs import open_run
 from dcgst.runs.checks import check_graph, set_aside
@@ -148,42 +134,14 @@ def suggest_command(
     )
 
 
+@reads_graph
 def diagnose_command(
-    nodes: NodesArgument,
-    edges: EdgesArgument = None,
-    id_column: IdOption = None,
-    label: LabelOption = None,
-    source: SourceOption = None,
-    target: TargetOption = None,
-    weight: WeightOption = None,
-    features: FeaturesOption = None,
-    ignore: IgnoreOption = None,
-    number: NumberOption = None,
-    category: CategoryOption = None,
-    text: TextOption = None,
-    delimiter: DelimiterOption = None,
-    drop_unknown: DropOption = False,
+    read_graph: Callable[[], Input],
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Tell how few, how biased and how connected the labels are, and what to do."""
-    found = read_data(
-        nodes,
-        edges,
-        id_column=id_column,
-        label=label,
-        source=source,
-        target=target,
-        weight=weight,
-        features=features,
-        ignore=ignore,
-        number=number,
-        category=category,
-        text=text,
-        delimiter=delimiter,
-        drop_unknown=drop_unknown,
-        quiet=quiet or json,
-    )
+    found = read_graph()
     check_graph(found.graph)
     split = set_aside(found.graph, 0.0)
     result = diagnose(found.graph, split.train[0] | split.val[0])

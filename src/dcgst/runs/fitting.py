@@ -83,6 +83,20 @@ def fit(
         with contextlib.suppress(OSError):
             folder.rmdir()
         raise
+    run = _found(found, model, folder)
+    run.info.update(
+        validate=validate,
+        seconds=round(time.perf_counter() - start, 1),
+        fingerprint=begun["fingerprint"],
+    )
+    write_run(run, model)
+    shutil.rmtree(folder / "checkpoint", ignore_errors=True)
+    return run
+
+
+def _found(source: Input, model: Method, folder: Path) -> Run:
+    """What a fitted method found, with honest probabilities."""
+    graph, split = model.graph_, model.split_
     val_labels = np.where(split.val[0], graph.labels, UNKNOWN)
     calibration = calibrate(model.proba_, val_labels, model.usual_temperature)
     if calibration.nodes and "train" not in graph.masks:
@@ -96,18 +110,15 @@ def fit(
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "method": model.name,
         "settings": model.get_params(),
-        "validate": validate,
         "calibration": asdict(calibration),
-        "columns": asdict(found.columns),
-        "recipe": found.recipe.to_json() if found.recipe else None,
-        "spectral": found.spectral,
-        "notes": list(found.notes),
+        "columns": asdict(source.columns),
+        "recipe": source.recipe.to_json() if source.recipe else None,
+        "spectral": source.spectral,
+        "notes": list(source.notes),
         "stop_reason": model.stop_reason_,
         "models": [describe(m) for m in model.models_],
-        "seconds": round(time.perf_counter() - start, 1),
-        "fingerprint": begun["fingerprint"],
     }
-    run = Run(
+    return Run(
         folder,
         info,
         graph,
@@ -118,9 +129,6 @@ def fit(
         model.agreement_,
         model.history_,
     )
-    write_run(run, model)
-    shutil.rmtree(folder / "checkpoint", ignore_errors=True)
-    return run
 
 
 def prepare(folder: Path, begun: Mapping[str, Any], resume: bool, overwrite: bool) -> bool:

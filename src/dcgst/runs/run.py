@@ -68,7 +68,7 @@ class Run:
     """
 
     folder: Path
-    info: Mapping[str, Any]
+    info: dict[str, Any]
     graph: Graph
     split: Split
     proba: NDArray[np.float32]
@@ -141,7 +141,7 @@ class Run:
         found = read(
             nodes,
             edges,
-            Columns(**self.info["columns"]),
+            Columns(**self.info["columns"]) if recipe else None,
             delimiter=delimiter,
             drop_unknown=drop_unknown,
             recipe=recipe,
