@@ -1,4 +1,4 @@
-"""What the benchmarks share: graphs of a given size, and sides that are timed in turns."""
+"""Code shared by the benchmarks: graphs of a given size, and alternating time measurements."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import multiprocessing as mp
 import os
 import resource
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from multiprocessing.connection import Connection
@@ -15,20 +16,28 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from dcgst.datasets import CATALOGUE, load, synthetic
+from dcgst.datasets import DATASETS, load, synthetic
 from dcgst.graph import Graph
 
 DENSITY = {"cora": 0.0127, "citeseer": 0.0085, "pubmed": 0.1}
-"""Share of features that are set, where they are bags of words."""
+"""Fraction of nonzero features, for datasets with bag-of-words features."""
 
-Side = Callable[..., Callable[[int], Any]]
-"""Set up with keyword arguments, then called with a number of epochs; what it returns is kept."""
+Implementation = Callable[..., Callable[[int], Any]]
+"""Set up with keyword arguments; returns a function that trains for a number of epochs."""
 
 
-def graph_of(name: str) -> tuple[Graph, str]:
-    """The data set if it is here, else a synthetic graph of the same size."""
-    entry = CATALOGUE[name]
-    if entry.present(name):
+def load_or_generate(name: str) -> tuple[Graph, str]:
+    """Load a dataset, or generate a synthetic graph of the same size if it is not available.
+
+    Returns:
+        The graph, and ``"real"`` or ``"synthetic"``.
+    """
+    entry = DATASETS[name]
+    assert entry.nodes
+    assert entry.edges
+    assert entry.features
+    assert entry.classes
+    if entry.available():
         return load(name), "real"
     graph = synthetic(
         nodes=entry.nodes,
@@ -46,61 +55,70 @@ def graph_of(name: str) -> tuple[Graph, str]:
     return graph, "synthetic"
 
 
-def alternate(
-    sides: dict[str, Side], rounds: int, epochs: int, **settings: Any
+def time_alternately(
+    implementations: dict[str, Implementation], rounds: int, epochs: int, **settings: Any
 ) -> dict[str, dict[str, Any]]:
-    """Time the sides in turns, each in a process of its own, so that noise falls on all alike.
+    """Time implementations in alternation, so that system noise affects all of them equally.
 
-    A side of the name ``pyg`` runs as plain PyTorch does, without the huge pages that importing
-    dcgst turns on for large tensors.
+    Each implementation runs in its own process. One named ``pyg`` runs without the huge pages that
+    importing dcgst enables for large tensors, as in plain PyTorch.
 
-    Returns for each side: ``ms`` per epoch (the best round), ``value`` of the last round and
-    ``peak_mib`` of its process, libraries and data included.
+    Args:
+        implementations: Implementations by name.
+        rounds: Number of measurements of each implementation.
+        epochs: Number of epochs of each measurement.
+        settings: Keyword arguments of every implementation.
+
+    Returns:
+        For each implementation, ``ms`` per epoch in the best round, the return ``value`` of the
+        last round, and ``peak_mib`` of its process, libraries and data included.
     """
     context = mp.get_context("spawn")
-    pipes: dict[str, Connection] = {}
+    connections: dict[str, Connection] = {}
     processes = []
-    for name, side in sides.items():
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_serve, args=(theirs, side, settings), daemon=True)
+    for name, implementation in implementations.items():
+        connection, remote = context.Pipe()
+        arguments = (remote, implementation, settings)
+        process = context.Process(target=_serve, args=arguments, daemon=True)
         os.environ["THP_MEM_ALLOC_ENABLE"] = "0" if name == "pyg" else "1"
         process.start()
-        pipes[name] = ours
+        connections[name] = connection
         processes.append(process)
-        ours.recv()
-    results: dict[str, dict[str, Any]] = {name: {"ms": float("inf")} for name in sides}
+        connection.recv()
+    results: dict[str, dict[str, Any]] = {name: {"ms": float("inf")} for name in implementations}
     for _ in range(rounds):
-        for name, pipe in pipes.items():
-            pipe.send(epochs)
-            seconds, value, peak = pipe.recv()
+        for name, connection in connections.items():
+            connection.send(epochs)
+            seconds, value, peak = connection.recv()
             best = min(results[name]["ms"], 1000 * seconds / epochs)
             results[name] = {"ms": best, "value": value, "peak_mib": peak}
-    for pipe in pipes.values():
-        pipe.send(None)
+    for connection in connections.values():
+        connection.send(None)
     for process in processes:
         process.join()
     return results
 
 
-def _serve(pipe: Connection, side: Side, settings: dict[str, Any]) -> None:
-    import time
-
-    run = side(**settings)
-    run(1)
-    pipe.send("ready")
-    while (epochs := pipe.recv()) is not None:
+def _serve(
+    connection: Connection, implementation: Implementation, settings: dict[str, Any]
+) -> None:
+    """Set up an implementation, then time it for each number of epochs received."""
+    train = implementation(**settings)
+    train(1)
+    connection.send("ready")
+    while (epochs := connection.recv()) is not None:
         start = time.perf_counter()
-        value = run(epochs)
-        pipe.send((time.perf_counter() - start, value, peak_mib()))
+        value = train(epochs)
+        connection.send((time.perf_counter() - start, value, peak_mib()))
 
 
 def peak_mib() -> float:
-    """The most memory this process has held."""
+    """Return the peak resident memory of this process in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def show(record: dict[str, Any], as_json: bool) -> None:
-    """One line for machines, or one for people."""
+    """Print a record as one line of JSON or text."""
     if as_json:
         print(json.dumps(record), flush=True)
         return

@@ -1,12 +1,14 @@
-"""One epoch of GCN training: ours against the usual PyG model, in one run on the CPU.
+"""Time of one epoch of GCN training on the CPU, compared with a standard PyG model.
 
-Both have two layers, the same widths, dropout on input and hidden layer, and Adam. ``ratio`` is of
-training steps alone; ``ratio_with_validation`` adds what one does after each step: the usual code
-evaluates the whole graph, ours the part that the validation nodes depend on. ``loss_gap`` is the
-largest difference between the two losses over ten steps without dropout from the same weights.
+Both models have two layers, the same widths, dropout on the input and the hidden layer, and Adam.
 
-Importing dcgst also puts large tensors on huge pages, which the usual code does not.
-``ratio_huge_pages_for_both`` gives them to PyG as well: what the engine alone is worth.
+- ``ratio`` compares training steps alone.
+- ``ratio_with_validation`` adds a validation after each step. PyG evaluates the whole graph; our
+  engine evaluates the receptive field of the validation nodes.
+- ``ratio_huge_pages_for_both`` enables huge pages for PyG as well. Importing dcgst enables them for
+  large tensors, which standard PyG code does not.
+- ``loss_gap`` is the largest difference between the two losses over ten steps without dropout,
+  starting from the same weights.
 
     python benchmarks/epoch.py --dataset cora --json
 """
@@ -20,106 +22,114 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from _common import alternate, graph_of, show
+from _common import load_or_generate, show, time_alternately
 from torch import Tensor
 
 from dcgst.engine.locality import locality_order
 from dcgst.engine.random import Streams
-from dcgst.engine.sparse import SparseMatrix
 from dcgst.engine.training import cross_entropy
 from dcgst.graph import Graph
-from dcgst.nn import GCN
-from dcgst.nn.base import features_on, receptive_field
+from dcgst.nn import GCNBackbone
+from dcgst.nn.base import receptive_field
+from dcgst.numerics.normalize import to_features
+from dcgst.numerics.sparse import SparseMatrix
 from dcgst.splits import Split, sample
 
 PER_CLASS = 20
 EPOCHS = {"cora": 30, "pubmed": 10, "ogbn-arxiv": 2}
 
+Train = Callable[[int], list[float]]
+"""Train for a number of epochs and return the loss of each."""
 
-def problem(dataset: str) -> tuple[Graph, Split]:
-    graph, _ = graph_of(dataset)
+
+def load_problem(dataset: str) -> tuple[Graph, Split]:
+    """Load a graph with its official split, or with sampled labels if it has none."""
+    graph, _ = load_or_generate(dataset)
     official = {"train", "val"} <= graph.masks.keys()
     sampler = "official" if official else "uniform"
     return graph, sample(graph, sampler, per_class=None if official else PER_CLASS, runs=1)
 
 
-def tensors(graph: Graph, split: Split) -> tuple[Tensor, Tensor, Tensor]:
-    """Labels, training rows, validation rows."""
+def to_tensors(graph: Graph, split: Split) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the labels, the training nodes and the validation nodes."""
     rows = [torch.from_numpy(np.flatnonzero(mask[0])) for mask in (split.train, split.val)]
     return torch.tensor(graph.labels), rows[0], rows[1]
 
 
-def ours(
-    dataset: str, hidden: int, dropout: float, threads: int, validate: bool
-) -> Callable[[int], list[float]]:
+def dcgst_gcn(dataset: str, hidden: int, dropout: float, threads: int, validate: bool) -> Train:
+    """Set up a GCN of this package."""
     torch.set_num_threads(threads)
-    graph, split = problem(dataset)
+    graph, split = load_problem(dataset)
     order = locality_order(graph.adjacency)
     if order is not None:
         graph, split = graph.reorder(order), split.reorder(order)
-    labels, train, val = tensors(graph, split)
-    x = features_on(graph.features)
-    model = GCN([0], graph.num_features, hidden, graph.num_classes, dropout)
+    labels, train, val = to_tensors(graph, split)
+    x = to_features(graph.features)
+    model = GCNBackbone([0], graph.num_features, hidden, graph.num_classes, dropout)
     operator = model.operator(SparseMatrix.from_scipy(graph.adjacency))
-    x_val, operator_val, inside = receptive_field(x, operator, val, model.hops)
+    x_val, operator_val, val_rows = receptive_field(x, operator, val, model.hops)
     streams = Streams([0])
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4, fused=True)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4, fused=True)
 
     def run(epochs: int) -> list[float]:
         losses = []
         for _ in range(epochs):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             logits = model(x, operator, streams, train).logits
             loss = cross_entropy(logits, labels[None, train]).sum()
             loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
+            optimizer.step()
             losses.append(loss.item())
             if validate:
                 with torch.no_grad():
-                    logits = model(x_val, operator_val, rows=inside).logits
+                    logits = model(x_val, operator_val, rows=val_rows).logits
                     cross_entropy(logits, labels[None, val])
         return losses
 
     return run
 
 
-def pyg(
-    dataset: str, hidden: int, dropout: float, threads: int, validate: bool
-) -> Callable[[int], list[float]]:
-    from torch_geometric.nn import GCNConv
+class PyGGCN(torch.nn.Module):
+    """A standard two-layer GCN of PyG with the initial weights of ours."""
 
+    def __init__(self, start: GCNBackbone, dropout: float) -> None:
+        from torch_geometric.nn import GCNConv
+
+        super().__init__()
+        _, num_features, hidden = start.weight1.shape
+        num_classes = start.weight2.shape[-1]
+        self.dropout = dropout
+        self.conv1 = GCNConv(num_features, hidden)
+        self.conv2 = GCNConv(hidden, num_classes)
+        self.conv1.lin.weight.data = start.weight1[0].T.detach().clone()
+        self.conv2.lin.weight.data = start.weight2[0].T.detach().clone()
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """Compute the logits of all nodes."""
+        x = F.dropout(x, p=self.dropout, training=self.training)
+        x = self.conv1(x, edge_index).relu()
+        x = F.dropout(x, p=self.dropout, training=self.training)
+        out: Tensor = self.conv2(x, edge_index)
+        return out
+
+
+def pyg_gcn(dataset: str, hidden: int, dropout: float, threads: int, validate: bool) -> Train:
+    """Set up a GCN of PyG."""
     torch.set_num_threads(threads)
-    graph, split = problem(dataset)
-    labels, train, val = tensors(graph, split)
+    graph, split = load_problem(dataset)
+    labels, train, val = to_tensors(graph, split)
     data = graph.to_pyg()
-    start = GCN([0], graph.num_features, hidden, graph.num_classes)
-
-    class Usual(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.conv1 = GCNConv(graph.num_features, hidden)
-            self.conv2 = GCNConv(hidden, graph.num_classes)
-            self.conv1.lin.weight.data = start.weight1[0].T.detach().clone()
-            self.conv2.lin.weight.data = start.weight2[0].T.detach().clone()
-
-        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-            x = F.dropout(x, p=dropout, training=self.training)
-            x = self.conv1(x, edge_index).relu()
-            x = F.dropout(x, p=dropout, training=self.training)
-            out: Tensor = self.conv2(x, edge_index)
-            return out
-
-    model = Usual()
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
+    model = PyGGCN(GCNBackbone([0], graph.num_features, hidden, graph.num_classes), dropout)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
 
     def run(epochs: int) -> list[float]:
         losses = []
         for _ in range(epochs):
             model.train()
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss = F.cross_entropy(model(data.x, data.edge_index)[train], labels[train])
             loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
+            optimizer.step()
             losses.append(loss.item())
             if validate:
                 model.eval()
@@ -131,23 +141,26 @@ def pyg(
 
 
 def measure(dataset: str, hidden: int, threads: int, rounds: int) -> dict[str, Any]:
-    sides = {"ours": ours, "pyg": pyg, "pyg_huge_pages": pyg}
-    same: dict[str, Any] = {"dataset": dataset, "hidden": hidden, "threads": threads}
+    """Measure one dataset."""
+    implementations = {"ours": dcgst_gcn, "pyg": pyg_gcn, "pyg_huge_pages": pyg_gcn}
+    common: dict[str, Any] = {"dataset": dataset, "hidden": hidden, "threads": threads}
     epochs = EPOCHS.get(dataset, 20)
-    exact = alternate(sides, 1, 10, dropout=0.0, validate=False, **same)
+    exact = time_alternately(implementations, 1, 10, dropout=0.0, validate=False, **common)
     gaps = np.abs(np.subtract(exact["ours"]["value"], exact["pyg"]["value"]))
-    steps = alternate(sides, rounds, epochs, dropout=0.5, validate=False, **same)
-    both = alternate(sides, rounds, epochs, dropout=0.5, validate=True, **same)
+    steps = time_alternately(implementations, rounds, epochs, dropout=0.5, validate=False, **common)
+    validated = time_alternately(
+        implementations, rounds, epochs, dropout=0.5, validate=True, **common
+    )
     ours_ms, pyg_ms = steps["ours"]["ms"], steps["pyg"]["ms"]
     return {
         "dataset": dataset,
-        "data": graph_of(dataset)[1],
+        "data": load_or_generate(dataset)[1],
         "hidden": hidden,
         "threads": threads,
         "ours_ms": ours_ms,
         "pyg_ms": pyg_ms,
         "ratio": pyg_ms / ours_ms,
-        "ratio_with_validation": both["pyg"]["ms"] / both["ours"]["ms"],
+        "ratio_with_validation": validated["pyg"]["ms"] / validated["ours"]["ms"],
         "ratio_huge_pages_for_both": steps["pyg_huge_pages"]["ms"] / ours_ms,
         "loss_gap": float(gaps.max()),
         "ours_peak_mib": steps["ours"]["peak_mib"],

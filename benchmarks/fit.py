@@ -1,7 +1,7 @@
-"""A full fit of DC-GST against 200 epochs of the usual PyG GCN, in turns in one run on the CPU.
+"""Time of a full fit of DC-GST on the CPU, compared with 200 epochs of a standard PyG GCN.
 
-``ratio`` is the time of the 200 epochs, with validation after each as is usual, over that of a
-whole fit: teacher, prior, all stages, student. Peak memory is of each side's process, libraries
+``ratio`` is the time of the 200 PyG epochs, with a validation after each epoch, divided by the time
+of a full fit: teacher, prior, all stages, student. Peak memory is that of each process, libraries
 and data included.
 
     python benchmarks/fit.py --dataset cora --preset default --json
@@ -10,22 +10,21 @@ and data included.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from typing import Any
 
 import torch
-from _common import alternate, graph_of, show
-from epoch import problem, pyg
+from _common import load_or_generate, show, time_alternately
+from epoch import Train, load_problem, pyg_gcn
 
 from dcgst.methods import method
 
 EPOCHS = 200
 
 
-def ours(dataset: str, preset: str, threads: int) -> Callable[[int], list[float]]:
-    """Fits once per call with all epochs; the first call, which warms up, fits nothing."""
+def dcgst_fit(dataset: str, preset: str, threads: int) -> Train:
+    """Set up a full fit. Calls with fewer than ``EPOCHS`` epochs are warm-up and fit nothing."""
     torch.set_num_threads(threads)
-    graph, split = problem(dataset)
+    graph, split = load_problem(dataset)
 
     def run(epochs: int) -> list[float]:
         if epochs < EPOCHS:
@@ -36,13 +35,15 @@ def ours(dataset: str, preset: str, threads: int) -> Callable[[int], list[float]
     return run
 
 
-def usual(dataset: str, preset: str, threads: int) -> Callable[[int], list[float]]:
-    return pyg(dataset, hidden=64, dropout=0.5, threads=threads, validate=True)
+def pyg_fit(dataset: str, preset: str, threads: int) -> Train:
+    """Set up the training of a GCN of PyG; ``preset`` has no effect."""
+    return pyg_gcn(dataset, hidden=64, dropout=0.5, threads=threads, validate=True)
 
 
 def measure(dataset: str, preset: str, threads: int, rounds: int) -> dict[str, Any]:
-    results = alternate(
-        {"ours": ours, "pyg": usual},
+    """Measure one dataset and preset."""
+    results = time_alternately(
+        {"ours": dcgst_fit, "pyg": pyg_fit},
         rounds,
         EPOCHS,
         dataset=dataset,
@@ -52,7 +53,7 @@ def measure(dataset: str, preset: str, threads: int, rounds: int) -> dict[str, A
     seconds = {name: result["ms"] * EPOCHS / 1000 for name, result in results.items()}
     return {
         "dataset": dataset,
-        "data": graph_of(dataset)[1],
+        "data": load_or_generate(dataset)[1],
         "preset": preset,
         "threads": threads,
         "fit_s": seconds["ours"],

@@ -1,7 +1,7 @@
-"""Several replicas at once: what ten runs cost compared with one, on CPU and GPU.
+"""Time of an epoch with several replicas, compared with one replica, on the CPU and the GPU.
 
-``ratio`` is the time of an epoch with R replicas over the time with one. On a CPU the engine would
-by default compute replicas one after the other; here they are computed together on both.
+``ratio`` is the time of an epoch with R replicas divided by the time with one. By default, the
+engine trains replicas sequentially on a CPU; this benchmark trains them together on both devices.
 
     python benchmarks/replicas.py --dataset cora --json
 """
@@ -14,7 +14,7 @@ import time
 from typing import Any
 
 import torch
-from _common import graph_of, peak_mib, show
+from _common import load_or_generate, peak_mib, show
 
 from dcgst.graph import Graph
 from dcgst.methods import GCN
@@ -24,7 +24,7 @@ REPLICAS = (1, 5, 10)
 
 
 def epoch_ms(graph: Graph, split: Split, device: str, epochs: int, rounds: int) -> float:
-    """Milliseconds of an epoch: the best of several trainings after a warm-up."""
+    """Return the milliseconds of an epoch in the best of several rounds after a warm-up."""
     replicas = len(split)
 
     def train(count: int) -> float:
@@ -36,13 +36,16 @@ def epoch_ms(graph: Graph, split: Split, device: str, epochs: int, rounds: int) 
         return time.perf_counter() - start
 
     train(3)
-    # The difference of a long and a short training leaves set-up out.
+    # The difference between a long and a short training excludes the setup time.
     return min(1000 * (train(epochs + 3) - train(3)) / epochs for _ in range(rounds))
 
 
 def measure(dataset: str, device: str, epochs: int, rounds: int) -> list[dict[str, Any]]:
-    """All numbers of replicas, ascending: so the peak so far is that of the last."""
-    graph, data = graph_of(dataset)
+    """Measure each number of replicas.
+
+    The numbers ascend, so the peak memory of the process is that of the latest measurement.
+    """
+    graph, data = load_or_generate(dataset)
     records: list[dict[str, Any]] = []
     for replicas in REPLICAS:
         split = sample(graph, "uniform", per_class=8, runs=replicas)
@@ -59,19 +62,19 @@ def measure(dataset: str, device: str, epochs: int, rounds: int) -> list[dict[st
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--dataset", default="cora", help="comma-separated")
-    parser.add_argument("--device", default="all", help="cpu, cuda or all that there are")
+    parser.add_argument("--device", default="all", help="cpu, cuda or all (all available devices)")
     parser.add_argument("--epochs", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    every = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
-    devices = every if options.device == "all" else [options.device]
+    available = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+    devices = available if options.device == "all" else [options.device]
     for dataset in options.dataset.split(","):
         for device in devices:
-            # A process of its own, so that no other cell's memory is counted.
+            # A separate process, so that its peak memory excludes other measurements.
             with mp.get_context("spawn").Pool(1) as pool:
-                cell = (dataset, device, options.epochs, options.rounds)
-                for record in pool.apply(measure, cell):
+                arguments = (dataset, device, options.epochs, options.rounds)
+                for record in pool.apply(measure, arguments):
                     show(record, options.json)
 
 

@@ -1,9 +1,9 @@
-"""Let dcgst choose which nodes to label next, label them, fit again.
+"""Active learning: suggest nodes to label, add their labels, fit again.
 
 python examples/active_labeling.py [FOLDER]
 
-The true labels of all nodes are known here; they stand in for the person who labels. Seeded EM
-takes a second, so nobody waits between rounds; dcgst.DCGST() would do as well.
+The true labels of all nodes are known here; in practice a person provides them. Seeded EM takes
+seconds, so there is little waiting between rounds; dcgst.DCGST() can be used in its place.
 """
 
 import sys
@@ -20,16 +20,16 @@ labeled = dcgst.sample(truth, "ppr-s", per_class=2, runs=1, val_rate=0).train[0]
 
 
 def refit(name: str) -> dcgst.Run:
-    """Fit with the labels there are, and tell how many of the other nodes are right."""
+    """Fit with the current labels, and print the accuracy on all other nodes."""
     graph = truth.with_labels(np.where(labeled, truth.labels, -1))
     run = dcgst.fit(graph, folder / name, dcgst.EM())
-    right = (run.labels == truth.labels)[~labeled].mean()
-    print(f"{name}: {labeled.sum()} labels, {right:.1%} of the other nodes are right")
+    accuracy = (run.result.labels == truth.labels)[~labeled].mean()
+    print(f"{name}: {labeled.sum()} labels, accuracy {accuracy:.1%} on the other nodes")
     return run
 
 
 run = refit("before")
-found = dcgst.suggest(run.graph, run.proba, labeled, count=10)
-print("Please label:", ", ".join(str(run.graph.ids[s.node]) for s in found.nodes))
-labeled[[s.node for s in found.nodes]] = True  # a person would look at them here
+found = dcgst.suggest(run.graph, run.result.proba, labeled, count=10)
+print("Nodes to label:", ", ".join(str(run.graph.ids[s.node]) for s in found.nodes))
+labeled[[s.node for s in found.nodes]] = True  # a person would label them here
 refit("after")

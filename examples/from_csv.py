@@ -1,4 +1,4 @@
-"""Tables in; a folder with predictions and a report out.
+"""From node and edge tables to a folder with predictions and a report.
 
 python examples/from_csv.py [FOLDER]
 """
@@ -12,13 +12,13 @@ import dcgst
 DATA = Path(__file__).parent / "data"
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp()) / "papers"
 
-found = dcgst.read(DATA / "papers.csv", DATA / "papers_edges.csv", dcgst.Columns(label="topic"))
-print(found.graph)
-for note in found.notes:  # what was taken for what
+data = dcgst.read(DATA / "papers.csv", DATA / "papers_edges.csv", dcgst.Columns(label="topic"))
+print(data.graph)
+for note in data.notes:  # how the columns were interpreted
     print(" ", note)
-print(dcgst.diagnose(found.graph).headline)
+print(dcgst.diagnose(data.graph).headline)
 
-run = dcgst.fit(found, folder, dcgst.DCGST(replicas=2))
+run = dcgst.fit(data, folder, dcgst.DCGST(replicas=2))
 for row in run.predictions[:5]:
     print(row["id"], row["class"], f"{row['probability']:.0%}", row["source"])
 print("Predictions:", folder / "predictions.csv")

@@ -1,4 +1,4 @@
-"""PyG data in; a label and calibrated probabilities for every node out.
+"""From PyG data to labels and calibrated probabilities for all nodes.
 
 python examples/from_pyg.py [FOLDER]
 """
@@ -10,23 +10,23 @@ from pathlib import Path
 import torch
 
 import dcgst
-from dcgst.evaluate.calibration import expected_calibration_error
+from dcgst.evaluate import expected_calibration_error
 from dcgst.transforms import SampleLabels
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp()) / "pyg"
 
-# Any Data with x, edge_index, y and train_mask will do. Here training labels are biased,
-# and 36 random nodes validate: from 20 on, a temperature is learned from them.
+# Any Data with x, edge_index, y and train_mask can be used. Here the training labels are biased,
+# and there are 36 random validation nodes; with at least 20, a temperature is learned from them.
 data = SampleLabels("ppr-s", per_class=4, val_rate=0.02)(dcgst.load("digits").to_pyg())
 print(data)
 
-run = dcgst.fit(data, folder, dcgst.DCGST(replicas=1))
+run = dcgst.fit(data, folder, dcgst.DCGST())
 print("Calibration:", run.calibration.words)
 
-data.label, data.proba = torch.tensor(run.labels), torch.tensor(run.proba)
+data.label, data.proba = torch.tensor(run.result.labels), torch.tensor(run.result.proba)
 test = data.test_mask
-right = (data.label == data.y)[test].float().mean()
-sure = data.proba[test].amax(dim=1).mean()
-ece = expected_calibration_error(run.proba[test], data.y[test].numpy())
-print(f"{right:.1%} of {int(test.sum())} test nodes are right; told on average: {sure:.1%}")
-print(f"Calibration error: {ece:.3f}")
+accuracy = (data.label == data.y)[test].float().mean()
+confidence = data.proba[test].amax(dim=1).mean()
+ece = expected_calibration_error(run.result.proba[test], data.y[test].numpy())
+print(f"Accuracy on {int(test.sum())} test nodes: {accuracy:.1%}")
+print(f"Mean probability: {confidence:.1%}; calibration error: {ece:.3f}")

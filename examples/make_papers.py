@@ -1,10 +1,10 @@
-"""Make examples/data: 300 papers that cite each other, of which only 16 have a topic.
+"""Generate examples/data: 300 papers that cite each other, of which only 16 have a topic.
 
 python examples/make_papers.py [FOLDER]
 
-Nobody wrote these papers. Their topics and citations are a graph of dcgst.synthetic; year, venue
-and words follow from where a paper lies in it. Early papers of a topic have words of their own,
-late ones share words with the next topic, and labels were given around one paper of each topic.
+The papers are synthetic. Topics and citations are a graph of dcgst.synthetic; year, venue and words
+depend on the position of a paper in it. Early papers of a topic use words of that topic, late ones
+share words with the next topic, and the labeled papers are close to one paper of each topic.
 """
 
 import csv
@@ -34,23 +34,23 @@ SENTENCES = (
 
 
 def papers(seed: int = 7) -> tuple[list[dict[str, object]], list[tuple[str, str]], list[str]]:
-    """The rows of both tables, and the topic of every paper, which the first one hides."""
+    """Rows of the node table, rows of the edge table, and the topic of every paper."""
     graph = synthetic(300, len(WORDS), degree=5, homophily=0.85, labels_per_class=4, seed=seed)
     labeled = sample(graph, "ppr-s", per_class=4, runs=1, val_rate=0, seed=seed).train[0]
     rng = np.random.default_rng(seed)
     names, rows, truth = list(WORDS), [], []
-    late = np.arange(300) % 75 / 75  # nodes of a class come one after the other, along its arc
-    number = rng.permutation(300)  # the id tells nothing of the topic
+    late = np.arange(300) % 75 / 75  # nodes are sorted by class and by position on its arc
+    number = rng.permutation(300)  # ids do not depend on the topic
     for node, code in enumerate(graph.labels):
         own, following = names[code], names[(code + 1) % len(names)]
         kinds = rng.choice(3, p=(0.3 - 0.15 * late[node], 0.15 * late[node], 0.7), size=20)
         pools = (WORDS[own].split(), WORDS[following].split(), COMMON.split())
         words = [str(rng.choice(pools[kind])) for kind in kinds]
-        favourite = VENUES[code] if rng.random() < 0.4 else str(rng.choice(VENUES))
+        favorite = VENUES[code] if rng.random() < 0.4 else str(rng.choice(VENUES))
         row = {
             "id": f"p{number[node]:04d}",
             "year": round(2002 + 16 * late[node] + rng.normal(0, 2)),
-            "venue": favourite if rng.random() < 0.95 else "",
+            "venue": favorite if rng.random() < 0.95 else "",
             "abstract": str(rng.choice(SENTENCES)).format(*words),
             "topic": own if labeled[node] else "",
         }

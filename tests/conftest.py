@@ -1,17 +1,17 @@
-"""What all tests share. One thread each: they run side by side."""
+"""Fixtures for all tests. Each test process uses one thread, because several run in parallel."""
 
 from __future__ import annotations
 
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ["CUDA_VISIBLE_DEVICES"] = ""  # exact equality is a promise of the CPU only
+os.environ["CUDA_VISIBLE_DEVICES"] = ""  # results are exactly reproducible on a CPU only
 
 import numpy as np
 import pytest
 import torch
 
-from dcgst.datasets import CATALOGUE, synthetic
+from dcgst.datasets import DATASETS, synthetic
 from dcgst.graph import Graph
 
 torch.set_num_threads(1)
@@ -30,10 +30,10 @@ def shifted() -> Graph:
 
 @pytest.fixture
 def need_data():
-    """Skip unless the named data set is on this machine."""
+    """Skip the test unless the named dataset is on this machine."""
 
     def check(name: str) -> None:
-        if not CATALOGUE[name].present(name):
-            pytest.skip(f"{name} is not here; set DCGST_DATA to a folder that holds it")
+        if not DATASETS[name].available():
+            pytest.skip(f"{name} is not available; set DCGST_DATA to a folder that contains it")
 
     return check

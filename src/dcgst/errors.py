@@ -1,14 +1,23 @@
-"""The one error type that users are meant to see."""
+"""The error type for problems that a user can fix."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 
 class InputError(ValueError):
-    """Something the user gave cannot be used; the message says what, where and the remedy."""
+    """Invalid input. The message says what was given, what is allowed and how to fix it."""
 
 
-def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
-    """The error for a name that is not among the known ones."""
-    return InputError(f"unknown {kind} {name!r}; choose one of: {', '.join(sorted(known))}")
+def unknown_name(kind: str, name: object, known: Iterable[str]) -> InputError:
+    """Return the error for a name that is not among the known ones.
+
+    Example:
+        >>> print(unknown_name("method", "gnc", ["gcn", "em"]))
+        unknown method 'gnc'; did you mean 'gcn'? Known names: em, gcn
+    """
+    names = sorted(known)
+    similar = get_close_matches(str(name), names, n=1)
+    hint = f"did you mean {similar[0]!r}? Known names" if similar else "choose one of"
+    return InputError(f"unknown {kind} {name!r}; {hint}: {', '.join(names)}")

@@ -14,19 +14,25 @@ from dcgst.splits import sample
 
 
 class SampleLabels(BaseTransform):  # type: ignore[misc]
-    """Set ``train_mask``, ``val_mask`` and ``test_mask`` of PyG ``Data`` with any sampler.
+    """Set ``train_mask``, ``val_mask`` and ``test_mask`` of PyG ``Data`` with a sampler.
 
-    Takes what :func:`dcgst.splits.sample` takes, and ``name``, the data set's name where the
-    sampler depends on it (``released``, ``ppr-s``). For several runs the masks are ``(n, R)``, one
-    column per run, as PyG has it.
+    For several runs the masks are ``(n, R)``, one column per run, as in PyG.
+
+    Args:
+        sampler: as in :func:`dcgst.sample`.
+        runs: number of runs.
+        name: name of the dataset, for samplers that depend on it (``released``, ``ppr-s``).
+        **options: other arguments of :func:`dcgst.sample`.
     """
 
-    def __init__(self, sampler: str = "ppr-s", *, runs: int = 1, name: str = "graph", **how: Any):
-        self.sampler, self.runs, self.name, self.how = sampler, runs, name, how
+    def __init__(
+        self, sampler: str = "ppr-s", *, runs: int = 1, name: str = "graph", **options: Any
+    ):
+        self.sampler, self.runs, self.name, self.options = sampler, runs, name, options
 
     def forward(self, data: Data) -> Data:
         graph = Graph.from_pyg(data, name=self.name)
-        split = sample(graph, self.sampler, runs=self.runs, **self.how)
+        split = sample(graph, self.sampler, runs=self.runs, **self.options)
         for key, mask in (("train", split.train), ("val", split.val), ("test", split.test(graph))):
             columns = mask[0] if self.runs == 1 else np.ascontiguousarray(mask.T)
             data[f"{key}_mask"] = torch.from_numpy(columns.copy())

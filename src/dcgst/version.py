@@ -1,16 +1,16 @@
-"""Which version this is, and of what else numbers depend on."""
+"""The version of this package and of the libraries that results depend on."""
 
 from __future__ import annotations
 
 import platform
 from functools import cache
 
-VERSION = "0.1.0"
+VERSION = "0.2.0.dev0"
 
 
 @cache
 def versions() -> dict[str, str]:
-    """Of everything that numbers depend on."""
+    """Versions of dcgst, Python, PyTorch, NumPy and SciPy."""
     import numpy
     import scipy
     import torch

@@ -1,13 +1,20 @@
-"""What tests of methods share."""
+"""Fixtures that the tests of methods share."""
 
 from __future__ import annotations
 
 import pytest
 
 from dcgst.graph import Graph
+from dcgst.splits import Split, sample
 
 
 @pytest.fixture(scope="session")
 def graph(shifted) -> Graph:
     """The small graph with biased labels."""
     return shifted
+
+
+@pytest.fixture(scope="session")
+def split(graph) -> Split:
+    """One run with biased labels and a few validation nodes."""
+    return sample(graph, "ppr-s", per_class=4, runs=1, val_rate=0.05)

@@ -1,134 +1,220 @@
-"""Every registered method keeps the contract, with every backbone."""
+"""Every registered method keeps the contract, with every backbone; every check can fail."""
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 
 import numpy as np
 import pytest
+import torch
 
 from dcgst import testing
+from dcgst.graph import Graph
 from dcgst.methods import GCN, METHODS, method
-from dcgst.methods.outcome import majority_stage
-from dcgst.testing import CHECKS, check_method, check_runs_alone_or_together
+from dcgst.methods.core.params import choices_of
+from dcgst.testing import CHECKS, check_method
 
-
-def quick(name):
-    fields = {field.name for field in dataclasses.fields(METHODS[name])}
-    few = {
-        "epochs": 8,
-        "hidden": 8,
-        "stage_epochs": 3,
-        "student_epochs": 3,
-        "max_stages": 3,
-        "passes": 4,
-        "environments": 3,
-        "clusters": 9,
-        "threshold": 0.2,  # so little training makes no one confident
-    }
-    small = {k: v for k, v in few.items() if k in fields}
-    return lambda **settings: method(name, **{**small, **settings})
-
-
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("name", METHODS)
-def test_contract(name, check):
-    check(quick(name))
-
-
-@pytest.mark.parametrize("name", ["dcgst", "st", "m3s", "drgst", "srgnn_st"])
-def test_the_contract_is_tried_on_pseudo_labels(name):
-    graph = testing.small_graph()
-    fitted = quick(name)().fit(graph, testing.small_split(graph))
-    assert fitted.audit_["chosen"].any() or fitted.stop_reason_.startswith("stage 0")
-
-
+FEW = {
+    "epochs": 4,
+    "hidden": 8,
+    "stage_epochs": 2,
+    "student_epochs": 2,
+    "max_stages": 2,
+    "stages": 2,
+    "passes": 3,
+    "environments": 2,
+    "clusters": 9,
+    "threshold": 0.2,  # after so few epochs, no node is confident
+}
 VARIANTS = [
+    ("dcgst", {"prior": "none", "edge_predictor": True}),
     ("srgnn", {"weighting": "kmm"}),
-    ("srgnn_st", {"weighting": "kmm"}),
-    ("drgst", {"gain": "dropedge"}),
-    ("drgst", {"best_stage": False, "stages": 2}),
+    ("drgst", {"gain": "dropedge", "best_stage": False}),
     ("gcn", {"keep": "accuracy"}),
     ("gcn", {"keep": "last"}),
-    ("st", {"stages": 3}),
 ]
-
-
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=str)
-def test_contract_with_other_settings(name, settings, check):
-    make = quick(name)
-    check(lambda **more: make(**{**settings, **more}))
-
-
 WITH_BACKBONES = [
     (name, backbone)
     for name, kind in METHODS.items()
     for field in dataclasses.fields(kind)
     if field.name == "backbone"
-    for backbone in field.metadata["choices"]
+    for backbone in choices_of(field)
 ]
 
 
-@pytest.mark.parametrize(("name", "backbone"), WITH_BACKBONES)
-def test_with_every_backbone(name, backbone):
+def quick(name):
+    """A function that creates the method with few epochs and stages."""
+    fields = {field.name for field in dataclasses.fields(METHODS[name])}
+    few = {name: value for name, value in FEW.items() if name in fields}
+    return lambda **settings: method(name, **{**few, **settings})
+
+
+@pytest.fixture(autouse=True, scope="module")
+def shared_data():
+    """Create the graph and the splits of the checks once: they never change."""
+    graph = testing.small_graph()
+    splits = {runs: testing.small_split(graph, runs) for runs in (1, 2, 3)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(testing, "small_graph", lambda: graph)
+        patch.setattr(testing, "small_split", lambda graph, runs=1: splits[runs])
+        yield
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("name", METHODS)
+def test_method_keeps_contract(name, check):
+    check(quick(name))
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=str)
+def test_method_keeps_contract_with_other_settings(name, settings, check):
     make = quick(name)
-    check_runs_alone_or_together(lambda **settings: make(backbone=backbone, **settings))
+    check(lambda **more: make(**{**settings, **more}))
+
+
+@pytest.mark.parametrize("name", ["dcgst", "st", "m3s", "drgst", "srgnn_st"])
+def test_contract_is_checked_with_pseudo_labels(name):
+    """Otherwise the checks of the audit would hold without having checked anything."""
+    graph = testing.small_graph()
+    settings = {"best_stage": False} if name == "drgst" else {}
+    fitted = quick(name)(**settings).fit(graph, testing.small_split(graph))
+    assert fitted.audit_["chosen"].any()
+
+
+@pytest.mark.parametrize(("name", "backbone"), WITH_BACKBONES)
+def test_runs_are_independent_with_every_backbone(name, backbone):
+    settings = {"prior": "none", "edge_predictor": True} if name == "dcgst" else {}
+    make = quick(name)
+    graph = testing.small_graph()
+    split = testing.small_split(graph, runs=2)
+    together = make(backbone=backbone, chunk=2, **settings).fit_runs(graph, split)[1]
+    (alone,) = make(backbone=backbone, **settings).fit_runs(graph, split[1])
+    np.testing.assert_allclose(together.proba, alone.proba, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_every_preset_and_setting_is_in_order(name):
+def test_every_preset_is_valid_and_every_setting_is_documented(name):
     for preset in METHODS[name].presets:
-        settings = METHODS[name].from_preset(preset).get_params()
-        assert settings
+        METHODS[name].from_preset(preset).check()
     for field in dataclasses.fields(METHODS[name]):
         assert field.metadata["doc"], field.name
 
 
-def test_the_checks_can_fail():
-    """A method that peeks at labels, changes given ones or is never the same twice is caught."""
-
-    class Forgetful(GCN):
-        def fit(self, graph, split=None, **kwargs):
-            super().fit(graph, split, **kwargs)
-            self.labels_ = np.zeros_like(self.labels_)
-            return self
-
-    class Peeking(GCN):
-        def fit(self, graph, split=None, **kwargs):
-            super().fit(graph, split, **kwargs)
-            self.proba_ = np.eye(graph.num_classes)[graph.labels]
-            return self
-
-    class Restless(GCN):
-        def fit(self, graph, split=None, **kwargs):
-            super().fit(graph, split, **kwargs)
-            mixed = self.proba_ + np.random.default_rng().random(self.proba_.shape)
-            self.proba_ = (mixed / mixed.sum(axis=1, keepdims=True)).astype(np.float32)
-            return self
-
-    caught = {
-        Forgetful: testing.check_given_labels_stay,
-        Peeking: testing.check_pool_labels_unused,
-        Restless: testing.check_seed_decides,
-    }
-    for broken, check in caught.items():
-        with pytest.raises((AssertionError, IndexError)):
-            check(lambda kind=broken, **settings: kind(epochs=3, hidden=8, **settings))
+# --- every check can fail ----------------------------------------------------------------------
 
 
-def test_all_checks_run_in_a_row():
-    check_method(lambda **settings: GCN(**{"epochs": 2, "hidden": 8, **settings}))
+def broken(change):
+    """A GCN whose results are changed by ``change(result, problem)``."""
+
+    class Broken(GCN):
+        def solve(self, problem):
+            return [change(result, problem) for result in super().solve(problem)]
+
+    return Broken
 
 
-def test_an_ensemble_that_is_only_its_first_member_is_caught(monkeypatch):
-    monkeypatch.setattr("dcgst.methods.base.average", lambda replicas: replicas[0])
+def all_class_zero(result, problem):
+    """Predict the first class everywhere, also for nodes with a given label."""
+    proba = np.eye(problem.num_classes, dtype=np.float32)[np.zeros_like(result.given)]
+    return dataclasses.replace(result, proba=proba, given=np.full_like(result.given, -1))
+
+
+def noisy(result, problem):
+    noise = np.random.default_rng().random(result.proba.shape, dtype=np.float32)
+    return dataclasses.replace(result, proba=(result.proba + noise) / (1 + noise.sum(1))[:, None])
+
+
+def invalid_if(condition):
+    """Change the probabilities to NaN where the condition on the problem holds."""
+
+    def change(result, problem):
+        return (
+            dataclasses.replace(result, proba=result.proba * np.nan)
+            if condition(problem)
+            else result
+        )
+
+    return broken(change)
+
+
+def uniform_if_together(result, problem):
+    """Ignore the network if several runs are computed together."""
+    even = np.full_like(result.proba, 1 / problem.num_classes)
+    return dataclasses.replace(result, proba=even) if problem.num_runs > 1 else result
+
+
+class ChangesSettings(GCN):
+    def __init__(self, **settings):
+        super().__init__(**settings)
+        self.seed += 1
+
+
+class UsesGlobalGenerator(GCN):
+    def solve(self, problem):
+        torch.rand(1)
+        return super().solve(problem)
+
+
+class IgnoresReplicas(GCN):
+    def solve(self, problem):
+        return super().solve(dataclasses.replace(problem, seeds=(0,) * problem.num_runs))
+
+
+class ReadsPoolLabels(GCN):
+    def fit(self, graph, split=None, **more):
+        super().fit(graph, split, **more)
+        proba = np.eye(graph.num_classes, dtype=np.float32)[graph.labels]
+        self.result_ = dataclasses.replace(self.result_, proba=proba)
+        return self
+
+
+class LosesEdgesOfData(GCN):
+    def fit(self, graph, split=None, **more):
+        if not isinstance(graph, Graph):
+            graph.edge_index = graph.edge_index[:, :0]
+        return super().fit(graph, split, **more)
+
+
+BROKEN = [
+    (testing.check_constructor_only_stores, ChangesSettings),
+    (testing.check_results, broken(lambda r, _: dataclasses.replace(r, proba=2 * r.proba))),
+    (testing.check_given_labels_are_kept, broken(all_class_zero)),
+    (
+        testing.check_audit,
+        broken(lambda r, _: dataclasses.replace(r, labeled_stage=np.ones_like(r.labeled_stage))),
+    ),
+    (testing.check_pool_labels_are_unused, ReadsPoolLabels),
+    (testing.check_seed, broken(noisy)),
+    (testing.check_seed, UsesGlobalGenerator),
+    (testing.check_runs_are_independent, broken(uniform_if_together)),
+    (testing.check_runs_without_validation_are_independent, broken(uniform_if_together)),
+    (testing.check_replicas_are_averaged, IgnoresReplicas),
+    (testing.check_without_validation, invalid_if(lambda p: not p.has_validation.all())),
+    (testing.check_class_without_labels, invalid_if(lambda p: (p.class_shares() == 0).any())),
+    (testing.check_empty_pool, broken(all_class_zero)),
+    (testing.check_pyg_data, LosesEdgesOfData),
+]
+
+
+@pytest.mark.parametrize(("check", "kind"), BROKEN, ids=lambda value: value.__name__)
+def test_check_detects_broken_method(check, kind):
+    with pytest.raises(AssertionError):
+        check(lambda **settings: kind(**{"epochs": 3, "hidden": 8, **settings}))
+
+
+def test_every_check_is_shown_to_fail():
+    assert {check for check, _ in BROKEN} == set(CHECKS)
+
+
+def test_check_detects_ensemble_of_one_member(monkeypatch):
+    monkeypatch.setattr("dcgst.methods.core.runner.average", lambda replicas: replicas[0])
     with pytest.raises(AssertionError):
         testing.check_replicas_are_averaged(quick("gcn"))
 
 
-def test_stages_of_an_ensemble():
-    # Replicas by row: most must have labeled a node, and then at a stage at which one did.
-    stages = np.array([[0, -1, -1, 3, 1], [0, 1, -1, 5, -1], [0, -1, -1, 9, 4]])
-    assert majority_stage(stages).tolist() == [0, -1, -1, 5, 1]
-    assert majority_stage(np.array([[-1], [1]])).tolist() == [-1]
+def test_check_method_runs_all_checks():
+    check_method(lambda **settings: GCN(**{"epochs": 2, "hidden": 4, **settings}))
+    named = {f for name, f in inspect.getmembers(testing) if name.startswith("check_")}
+    assert named - {check_method} == set(CHECKS)

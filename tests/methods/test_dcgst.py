@@ -1,50 +1,31 @@
-"""DC-GST: its settings do what they say, and it works where labels are few or odd."""
+"""DC-GST: its stages, its prior, its student, and its accuracy on biased labels."""
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import replace
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
 
 from dcgst.datasets import load, synthetic
-from dcgst.engine import locality
-from dcgst.engine.sparse import SparseMatrix
+from dcgst.engine.training import Epoch, cross_entropy
 from dcgst.graph import Graph
-from dcgst.methods import DCGST, EM, GCN, METHODS
-from dcgst.methods.outcome import EDGES, Problem, Result
+from dcgst.methods import DCGST, EM, GCN
+from dcgst.methods.core.problem import GraphTensors, Problem
+from dcgst.methods.dcgst.teacher import Teacher
+from dcgst.methods.pooling import Prediction
+from dcgst.nn import Output
 from dcgst.splits import Split, sample
-from dcgst.testing import check_runs_alone_or_together
+from tests.methods.helpers import draw, problem_of, ring_problem, selection_of
 
 QUICK = {
     "hidden": 8,
-    "epochs": 10,
-    "stage_epochs": 4,
-    "student_epochs": 4,
+    "epochs": 6,
+    "stage_epochs": 3,
+    "student_epochs": 2,
     "max_stages": 3,
-    "nodes": 10,
-    "similar": 3,
-    "pairs": 10,
-    "edge_predictor": True,
-    "predictor_weight": 0.3,
     "prior": "none",
-    "quota": "none",
-    "ner_sum": "sum",
-}
-READINGS = [
-    {name: choice}
-    for field in dataclasses.fields(DCGST)
-    for name, choices in [(field.name, field.metadata["choices"])]
-    for choice in choices or ()
-    if choice != QUICK.get(name, field.default)
-    and name not in ("backbone", "feature_norm", "keep", "best_teacher")
-] + [{"accumulate": True}, {"warm": False}, {"edge_predictor": False}]
-ABLATIONS = {
-    "no CMD": {"cmd_weight": 0.0},
-    "no NER": {"ner_weight": 0.0},
-    "no EP": {"edge_predictor": False},
 }
 
 
@@ -53,240 +34,186 @@ def quick(**settings) -> DCGST:
 
 
 @pytest.fixture(scope="module")
-def graph() -> Graph:
+def small() -> Graph:
     return synthetic(150, 3, features=8, labels_per_class=4, seed=3)
 
 
 @pytest.fixture(scope="module")
-def split(graph) -> Split:
-    return sample(graph, "ppr-s", per_class=4, runs=1, val_rate=0.1)
+def one_run(small) -> Split:
+    return sample(small, "ppr-s", per_class=4, runs=1, val_rate=0.1)
 
 
-@pytest.fixture(scope="module")
-def plain(graph, split) -> DCGST:
-    return quick().fit(graph, split)
+@pytest.fixture
+def problem(small, one_run) -> Problem:
+    """New for each test: a problem is solved once, because its checkpoint names every step."""
+    return problem_of(small, one_run)
 
 
-@pytest.mark.parametrize("reading", READINGS, ids=str)
-def test_every_reading_works_and_makes_a_difference(reading, graph, split, plain):
-    other = quick(**reading).fit(graph, split)
-    assert np.isfinite(other.proba_).all()
-    same = np.array_equal(other.proba_, plain.proba_)
-    assert not (same and np.array_equal(other.audit_, plain.audit_))
+class TestStages:
+    @pytest.mark.parametrize("growth", [0.0, 0.5, 1.0])
+    def test_k_grows_by_the_factor_from_the_mean_number_of_labels(
+        self, problem, monkeypatch, growth
+    ):
+        """K = 4 (1 + λ)^(s - 1): there are four labels per class."""
+        seen = []
+        candidates_per_class = DCGST.candidates_per_class
 
+        def recorded(self, logits, per_class, problem):
+            seen.append(float(per_class))
+            return candidates_per_class(self, logits, per_class, problem)
 
-@pytest.mark.parametrize("parts", ABLATIONS.values(), ids=list(ABLATIONS))
-def test_every_ablation_works_and_makes_a_difference(parts, graph, split, plain):
-    other = quick(**parts).fit(graph, split)
-    assert not np.array_equal(other.proba_, plain.proba_)
+        monkeypatch.setattr(DCGST, "candidates_per_class", recorded)
+        quick(growth=growth, stage_patience=9).solve(problem)
+        assert seen == pytest.approx([4, 4 * (1 + growth), 4 * (1 + growth) ** 2])
 
-
-def test_edges_tell_what_the_predictor_would_change(graph, split, plain):
-    edges = plain.edges_
-    assert edges.size
-    assert (edges["source"] < edges["target"]).all()
-    pairs = list(zip(edges["source"], edges["target"], strict=True))
-    assert len(set(pairs)) == len(pairs)
-    there = graph.adjacency.toarray()[edges["source"], edges["target"]] > 0
-    np.testing.assert_array_equal(edges["present"], there)
-    assert there.any()
-    assert not there.all()
-    assert ((edges["probability"] >= 0) & (edges["probability"] <= 1)).all()
-    assert quick(edge_predictor=False).fit(graph, split).edges_.size == 0
-    two = quick(replicas=2).fit(graph, split).edges_
-    assert set(two["replica"]) == {0, 1}
-
-
-def test_edges_follow_the_nodes_into_another_order():
-    edges = np.array([(0, 0, 2, True, 0.5), (0, 1, 2, False, 0.25)], dtype=EDGES)
-    blank = np.zeros((3, 2), dtype=np.float32), np.zeros(3, dtype=int), np.zeros(3, dtype=int)
-    moved = Result(*blank, [], "", blank[0], edges=edges).reorder(np.array([2, 0, 1])).edges
-    # what was node 2 is now node 0, and so on
-    assert moved[["source", "target"]].tolist() == [(0, 1), (0, 2)]
-    assert moved["present"].tolist() == [True, False]
-
-
-def test_without_pairs_the_graph_is_seen_as_it_is(graph, split):
-    """An edge predictor that may change nothing and weighs nothing is as good as none."""
-    nothing = quick(nodes=0, pairs=0, predictor_weight=0.0).fit(graph, split)
-    none = quick(edge_predictor=False).fit(graph, split)
-    np.testing.assert_allclose(nothing.proba_, none.proba_, atol=1e-5)
-
-
-class TestAudit:
-    def test_says_why_each_node_was_chosen(self, graph, split, plain):
-        table = plain.audit_
-        for stage in (1, 2):
-            rows = table[table["stage"] == stage]
-            assert len(rows)
-            assert split.pool[0][rows["node"]].all()
-            assert rows["chosen"].sum() == np.ceil(len(rows) / 2)
-            taken = rows[rows["chosen"]]
-            assert taken["q"].min() >= rows[~rows["chosen"]]["q"].max() - 2e-3
-            for label in np.unique(rows["label"]):
-                ranks = np.sort(rows[rows["label"] == label]["rank"])
-                np.testing.assert_array_equal(ranks, np.arange(len(ranks)))
-
-    def test_the_last_stage_is_what_counts_as_labeled(self, split, plain):
-        last = plain.audit_[plain.audit_["stage"] == plain.audit_["stage"].max()]
-        chosen = np.zeros(len(plain.labels_), dtype=bool)
-        chosen[last["node"][last["chosen"]]] = True
-        np.testing.assert_array_equal(plain.labeled_stage_ > 0, chosen)
-
-    def test_candidates_grow(self, plain):
-        """K grows by half: 4, 6, 9 for each of three classes, as far as there are so many."""
-        counts = [record["candidates"] for record in plain.history_[1:]]
-        assert counts[0] <= 12
-        assert counts == sorted(counts)
-        assert [record["stage"] for record in plain.history_] == [0, 1, 2, 3]
-
-    def test_accuracy_is_told_where_the_truth_is_known(self, graph, split, plain):
-        truth = graph.labels[plain.audit_["node"]]
-        np.testing.assert_array_equal(plain.audit_["truth"], truth)
-        assert all(0 <= record["accuracy"] <= 1 for record in plain.history_[1:])
-        hidden = graph.with_labels(np.where(split.pool[0], -1, graph.labels))
-        blind = quick().fit(hidden, split)
-        assert (blind.audit_["truth"] == -1).all()
-        assert all("accuracy" not in record for record in blind.history_)
-        np.testing.assert_array_equal(blind.proba_, plain.proba_)
-
-    def test_replicas_are_told_apart(self, graph, split):
-        method = quick(replicas=2).fit(graph, split)
-        assert set(method.audit_["replica"]) == {0, 1}
-
-    def test_nodes_are_the_users_on_reordered_graphs(self, graph, split, plain, monkeypatch):
-        """Large graphs are put into another order inside; the audit speaks of the user's nodes."""
-        monkeypatch.setattr(locality, "LARGE", 10)
-        method = quick().fit(graph, split)
-        assert split.pool[0][method.audit_["node"]].all()
-        table = method.audit_
-        np.testing.assert_array_equal(table["truth"], graph.labels[table["node"]])
-        last = table[(table["stage"] == table["stage"].max()) & table["chosen"]]
-        assert (method.labeled_stage_[last["node"]] > 0).all()
-
-
-class TestOddLabels:
-    def test_without_validation(self, graph, split):
-        bare = Split(split.train, np.zeros_like(split.val), split.pool | split.val, split.runs)
-        for best in ("last", "validation"):
-            assert np.isfinite(quick(best_teacher=best).fit(graph, bare).proba_).all()
-
-    def test_one_label_per_class(self, graph):
-        method = quick().fit(graph, sample(graph, "uniform", per_class=1, runs=1))
-        assert method.audit_["chosen"].any()
-
-    def test_a_class_that_nobody_is_predicted_as(self, graph, split):
-        """A fourth class without any label: no candidates, no error."""
-        names = (*graph.class_names, "empty")
-        wider = dataclasses.replace(graph, class_names=names)
-        for quota in ("none", "uniform", "predicted", "balanced"):
-            for prior in ("none", "em"):
-                method = quick(quota=quota, prior=prior, epochs=40).fit(wider, split)
-                assert method.proba_.shape[1] == 4
-                assert np.isfinite(method.proba_).all()
-                assert not (method.labels_ == 3).any()
-
-    @pytest.mark.parametrize("quota", ["none", "uniform", "predicted", "balanced"])
-    def test_more_candidates_wanted_than_there_are_nodes(self, graph, split, quota):
-        """K beyond n takes in no validation nodes and leaves given labels alone."""
-        settings = {"growth": 9.0, "max_stages": 6, "stage_patience": 9, "quota": quota}
-        method = quick(**settings).fit(graph, split)
-        assert split.pool[0][method.audit_["node"]].all()
-        assert (method.labeled_stage_[split.val[0]] == -1).all()
-        assert (method.labeled_stage_[split.train[0]] == 0).all()
-
-    def test_isolated_nodes(self, graph, split):
-        coo = graph.adjacency.tocoo()
-        kept = (coo.row >= 20) & (coo.col >= 20)
-        lonely = Graph.from_edges(
-            np.stack([coo.row[kept], coo.col[kept]]), graph.features, graph.labels
+    @pytest.mark.parametrize("accumulate", [True, False])
+    def test_pseudo_labels_are_kept_only_if_accumulated(self, monkeypatch, accumulate):
+        """Stage 1 selects nodes 3 and 4, stage 2 selects nodes 4 and 5."""
+        problem = ring_problem([0, 1, 0, -1, -1, -1, -1, -1])
+        script = {1: [0, 0, 0, 1, 1, 0, 0, 0], 2: [0, 0, 0, 0, 1, 1, 0, 0]}
+        monkeypatch.setattr(
+            DCGST, "select", lambda *args: selection_of([[1] * 8], [script[args[-1]]])
         )
-        assert np.isfinite(quick().fit(lonely, split).proba_).all()
+        method = quick(accumulate=accumulate, max_stages=2, stage_patience=9)
+        (result,) = method.solve(problem)
+        third = 1 if accumulate else -1
+        assert result.labeled_stage.tolist() == [0, 0, 0, third, 1, 2, -1, -1]
 
-    def test_no_edges_at_all(self, graph, split):
-        bare = Graph.from_edges(np.zeros((2, 0), dtype=int), graph.features, graph.labels)
-        assert np.isfinite(quick().fit(bare, split).proba_).all()
+    def test_number_of_epochs_of_each_training(self, problem):
+        events = []
+        quick(max_stages=2, stage_patience=9).solve(replace(problem, callbacks=(events.append,)))
+        totals = [e.total for e in events if isinstance(e, Epoch) and e.number == 0]
+        assert totals == [6, 3, 3, 2]  # pretraining, two stages, student
 
-    def test_a_pool_smaller_than_k(self, graph):
-        """Nearly all labels given: the pool is soon exhausted, and that is why it stops."""
-        train = np.ones((1, graph.num_nodes), dtype=bool)
-        train[0, :6] = False
-        split = Split(train, np.zeros_like(train), ~train, (0,))
-        method = quick(max_stages=9, quota="uniform").fit(graph, split)
-        assert method.stop_reason_ == "the pool is exhausted"
+    def test_stops_after_the_maximum_number_of_stages(self, small, one_run):
+        fitted = quick(stage_patience=9).fit(small, one_run)
+        assert fitted.stop_reason_ == "maximum number of stages (3)"
 
-    def test_an_empty_pool(self, graph):
-        train = np.ones((1, graph.num_nodes), dtype=bool)
-        method = quick().fit(graph, Split(train, ~train, ~train, (0,)))
-        np.testing.assert_array_equal(method.labels_, graph.labels)
+    def test_stops_if_the_shift_does_not_decrease(self, problem, monkeypatch):
+        """Without training and pseudo-labels, the shift stays the same."""
+        nothing = selection_of([[0] * 150], [[0] * 150])
+        monkeypatch.setattr(DCGST, "select", lambda *_: nothing)
+        monkeypatch.setattr(Teacher, "train", lambda *_: None)
+        (result,) = quick(max_stages=9, stage_patience=2).solve(problem)
+        assert result.stop_reason == "CMD did not decrease for 2 stages"
+        assert [record["stage"] for record in result.history] == [0, 1, 2, 3]
 
 
-class TestCandidates:
-    """Ten nodes in the pool, nine predicted as class 0 and one as class 1 of three; K = 3."""
+def test_student_starts_from_the_teacher_with_the_lowest_validation_loss(problem, monkeypatch):
+    losses, of_student = [], []
+    select = DCGST.select
 
-    logits = torch.tensor([[[2.0, 0.0, -9.0]] * 9 + [[0.0, 2.0, -9.0]]])
+    def recorded(self, logits, *args):
+        losses.append(float(cross_entropy(logits, problem.val_labels)))
+        return select(self, logits, *args)
 
-    def sizes(self, quota, graph_of_ten) -> list[float]:
-        sizes = DCGST(quota=quota).candidates_per_class(
-            self.logits, torch.tensor([3.0]), graph_of_ten
+    def untrained(self, student, labels, problem):
+        logits = student.outputs().logits
+        of_student.append(float(cross_entropy(logits, problem.val_labels)))
+
+    monkeypatch.setattr(DCGST, "select", recorded)
+    monkeypatch.setattr(DCGST, "train_student", untrained)
+    quick(lr=0.3, max_stages=4, stage_patience=9).solve(problem)
+    assert min(losses) < losses[-1], "choose data where the last stage is not the best"
+    assert of_student == [pytest.approx(min(losses), rel=1e-5)]
+
+
+def test_student_is_trained_on_the_last_labels(problem, monkeypatch):
+    seen = []
+    monkeypatch.setattr(DCGST, "train_student", lambda self, _, labels, __: seen.append(labels))
+    (result,) = quick(stage_patience=9).solve(problem)
+    labeled = seen[0][0] >= 0
+    np.testing.assert_array_equal(labeled.numpy(), result.labeled_stage >= 0)
+    last = result.audit[(result.audit["stage"] == 3) & result.audit["chosen"]]
+    np.testing.assert_array_equal(seen[0][0].numpy()[last["node"]], last["label"])
+
+
+class TestPrior:
+    def test_em_starts_from_the_labels_and_from_the_teacher(self, monkeypatch):
+        """Given labels have weight 3; of the teacher, only predictions of the pool count."""
+        problem = ring_problem(
+            [0, 1, -1, -1],
+            val_labels=np.array([[-1, -1, -1, 1]]),
+            pool=np.array([[False, False, True, False]]),
         )
-        return [float(size) for size in sizes[0]]
+        starts = []
+        monkeypatch.setattr(EM, "predict_nodes", lambda self, start, _: starts.append(start))
+        logits = torch.tensor([[[9.0, 0], [9, 0], [1, 0], [9, 0]]])
+        DCGST().prior_predictions(Output(logits, logits), problem)
+        p = 1 / (1 + np.exp(-1))
+        assert starts[0].tolist() == [[[3, 0], [0, 3], [0, 0], [0, 0]]]
+        np.testing.assert_allclose(
+            starts[1][0].numpy(), [[3, 0], [0, 3], [p, 1 - p], [0, 0]], rtol=1e-6
+        )
 
-    @pytest.fixture
-    def graph_of_ten(self) -> Problem:
-        nothing = torch.full((1, 10), -1)
-        empty = SparseMatrix.from_scipy(sp.csr_array((10, 10), dtype=np.float32))
-        return Problem(torch.eye(10), empty, nothing, nothing, nothing < 0, (0,), 3)
+    def test_network_and_prior_have_equal_weights_without_validation_labels(self):
+        """The result is the mean of all three tempered predictions."""
+        problem = ring_problem([0, 1, -1, -1])
+        zero = torch.zeros(1)
+        prior = [Prediction(draw(i, 1, 4, 2), zero, zero) for i in (0, 1)]
+        logits = draw(2, 1, 4, 2)
+        network = Prediction.from_logits(logits, problem.val_labels).log_proba
+        expected = (prior[0].log_proba + prior[1].log_proba + network) / 3
+        found = DCGST().combine(Output(logits, logits), prior, problem)
+        torch.testing.assert_close(found, expected)
 
-    def test_uniform(self, graph_of_ten):
-        assert self.sizes("uniform", graph_of_ten) == [3, 3, 3]
-        assert self.sizes("none", graph_of_ten) == [3, 3, 3]
+    def test_without_prior_the_network_decides(self):
+        problem = ring_problem([0, 1, -1, -1])
+        logits = draw(2, 1, 4, 2)
+        output = Output(logits, logits)
+        method = DCGST(prior="none")
+        assert method.prior_predictions(output, problem) == []
+        assert method.combine(output, [], problem) is logits
 
-    def test_in_the_proportions_of_the_predictions(self, graph_of_ten):
-        # probabilities .88 and .12: shares (9 * .88 + .12) / 10 = .80 and .20 of nine candidates
-        assert self.sizes("predicted", graph_of_ten) == [8, 2, 1]
+    def test_untrained_network_leaves_the_decision_to_em(self, small, one_run):
+        untrained = {"epochs": 1, "stage_epochs": 1, "student_epochs": 1, "lr": 1e-8}
+        fitted = quick(prior="em", max_stages=1, **untrained).fit(small, one_run)
+        assert (fitted.labels_ == EM().fit(small, one_run).labels_).mean() > 0.9
 
-    def test_balanced_is_between(self, graph_of_ten):
-        # square roots: .895 and .442, of 1.337 together, so .67 and .33 of nine
-        assert self.sizes("balanced", graph_of_ten) == [7, 3, 1]
+    def test_is_pooled_on_another_graph_only_if_labels_are_known_there(self, small, one_run):
+        fitted = quick(prior="em", max_stages=1).fit(small, one_run)
+        other = synthetic(90, 3, features=8, labels_per_class=4, seed=6)
+        labels = np.where(other.masks["train"], other.labels, -1)
+        tensors = GraphTensors(fitted.features(other), other.adjacency)
+        scaled = Problem.build(tensors, labels[None], 3)
+        (model,) = fitted.models_
+        with torch.no_grad():
+            output = model(scaled.x, model.operator(scaled.adjacency))
+        alone = output.logits.softmax(-1)[0].numpy()
+        np.testing.assert_allclose(fitted.predict_proba(other), alone, atol=1e-6)
+        pooled = fitted.combine(output, fitted.prior_predictions(output, scaled), scaled)
+        np.testing.assert_allclose(
+            fitted.predict_proba(other, labels), pooled.softmax(-1)[0].numpy(), atol=1e-5
+        )
+        assert not np.allclose(fitted.predict_proba(other, labels), alone, atol=0.05)
 
 
-def test_stop_reasons(graph, split):
-    assert quick().fit(graph, split).stop_reason_ == "all 3 stages done"
-    patient = quick(max_stages=40, stage_patience=1, lr=1e-8).fit(graph, split)
-    assert patient.stop_reason_ in ("CMD did not fall for 1 stages", "the pool is exhausted")
+class TestEdgePredictor:
+    def test_table_of_edges_exists_only_with_a_predictor(self, small, one_run):
+        settings = {"max_stages": 1, "replicas": 2, "edge_nodes": 10, "edge_pairs": 10}
+        table = quick(edge_predictor=True, **settings).fit(small, one_run).edges_
+        assert set(table["replica"]) == {0, 1}
+        present = small.adjacency.toarray()[table["source"], table["target"]] > 0
+        np.testing.assert_array_equal(table["present"], present)
+        assert quick(**settings).fit(small, one_run).edges_.size == 0
+
+    def test_without_pairs_and_weight_it_changes_nothing(self, small, one_run):
+        settings = {"edge_nodes": 0, "edge_pairs": 0, "predictor_weight": 0.0}
+        with_predictor = quick(edge_predictor=True, **settings).fit(small, one_run)
+        without = quick(edge_predictor=False).fit(small, one_run)
+        np.testing.assert_allclose(with_predictor.proba_, without.proba_, atol=1e-5)
 
 
-def test_permuting_nodes_permutes_the_answer(graph, split, rng):
-    """The order of nodes means nothing, where nothing is drawn node by node."""
-    order = rng.permutation(graph.num_nodes)
-    settings = {"dropout": 0.0, "edge_predictor": False}
-    here = quick(**settings).fit(graph, split)
-    there = quick(**settings).fit(graph.reorder(order), split.reorder(order))
+def test_permuting_nodes_permutes_the_result(small, one_run, rng):
+    """Without dropout and edge predictor, no random number belongs to a node."""
+    order = rng.permutation(small.num_nodes)
+    here = quick(dropout=0.0).fit(small, one_run)
+    there = quick(dropout=0.0).fit(small.reorder(order), one_run.reorder(order))
     np.testing.assert_allclose(here.proba_[order], there.proba_, atol=2e-3)
     np.testing.assert_array_equal(here.labeled_stage_[order], there.labeled_stage_)
 
 
-@pytest.mark.parametrize("backbone", ["gcn", "gat", "sage", "appnp"])
-def test_with_edge_predictor_runs_alone_or_together(backbone):
-    """Each run's own pairs leave the other runs alone."""
-    check_runs_alone_or_together(lambda **more: quick(backbone=backbone, **more))
-
-
-def test_the_student_begins_as_the_teacher_with_the_lowest_validation_loss(graph, split):
-    """Without a student, the answer is that of the best stage, not of the last."""
-    settings = {"student": "none", "lr": 0.3, "max_stages": 6, "stage_patience": 9}
-    best = quick(best_teacher="validation", **settings).fit(graph, split)
-    last = quick(best_teacher="last", **settings).fit(graph, split)
-    val, truth = split.val[0], graph.labels[split.val[0]]
-
-    def loss(method):
-        return -np.log(method.proba_[val, truth]).mean()
-
-    assert loss(best) < loss(last)
-
-
-def test_every_paper_preset_has_the_published_weights():
+def test_paper_presets_have_the_published_weights():
     published = {
         "paper/cora": (8, 0.3, 0.1, 0.01),
         "paper/citeseer": (18, 0.6, 0.4, 0.01),
@@ -297,49 +224,35 @@ def test_every_paper_preset_has_the_published_weights():
         m = DCGST.from_preset(name)
         assert (m.cmd_weight, m.predictor_weight, m.ner_weight, m.lr) == expected
         assert (m.growth, m.weight_decay, m.backbone) == (0.5, 5e-4, "gcn")
+        assert (m.edge_predictor, m.prior, m.ner_sum) == (True, "none", "sum")
 
 
-def test_registered():
-    assert METHODS["dcgst"] is DCGST
+class TestBiasedLabels:
+    def test_accuracy_is_higher_than_of_a_gcn(self):
+        graph = load("digits")
+        split = sample(graph, "ppr-s", per_class=4, runs=2)
+        test = split.test(graph)
 
+        def accuracy(method):
+            results = method.fit_runs(graph, split)
+            hits = [
+                (r.labels == graph.labels)[t].mean() for r, t in zip(results, test, strict=True)
+            ]
+            return np.mean(hits)
 
-@pytest.fixture(scope="module")
-def digits() -> tuple[Graph, Split]:
-    graph = load("digits")
-    return graph, sample(graph, "ppr-s", per_class=4, runs=2)
+        plain = accuracy(GCN(epochs=60, hidden=32))
+        short = {"epochs": 60, "hidden": 32, "student_epochs": 20}
+        assert accuracy(DCGST(max_stages=3, **short)) > plain + 0.05
+        assert accuracy(DCGST(max_stages=8, prior="none", **short)) > plain + 0.02
 
-
-def accuracy(method, graph, split) -> float:
-    right = [
-        (result.labels == graph.labels)[test].mean()
-        for result, test in zip(method.fit_runs(graph, split), split.test(graph), strict=True)
-    ]
-    return float(np.mean(right))
-
-
-def test_biased_labels_cost_it_less_than_a_plain_gcn(digits):
-    graph, split = digits
-    short = {"epochs": 60, "max_stages": 10, "student_epochs": 20}
-    plain = accuracy(GCN(epochs=60), graph, split)
-    assert accuracy(DCGST(**short), graph, split) > plain + 0.05
-    assert accuracy(DCGST(**short, prior="none"), graph, split) > plain + 0.02
-
-
-def test_the_prior_is_heard(graph, split):
-    """A teacher that has learned nothing leaves the answer to EM."""
-    deaf = {"epochs": 1, "stage_epochs": 1, "student_epochs": 1, "max_stages": 1, "lr": 1e-8}
-    ours = DCGST(**deaf, hidden=8).fit(graph, split)
-    assert (ours.labels_ == EM().fit(graph, split).labels_).mean() > 0.9
-
-
-def test_the_shift_falls_and_faster_than_by_confidence(digits):
-    """Chosen by shift, as many pseudo-labels are closer to the pool than the most confident."""
-    graph, split = digits
-    settings = {"epochs": 60, "max_stages": 3, "prior": "none", "ner_weight": 0.0}
-    last = {
-        criterion: np.mean(
-            [r.cmd_after for r in DCGST(criterion=criterion, **settings).fit_runs(graph, split)]
+    def test_shift_decreases_more_than_by_confidence(self):
+        graph = synthetic(300, 4, features=16, seed=4)
+        split = sample(graph, "ppr-s", per_class=4, runs=2)
+        settings = {"epochs": 60, "hidden": 16, "max_stages": 3, "prior": "none", "ner_weight": 0.0}
+        by_shift, by_confidence = (
+            DCGST(criterion=criterion, **settings).fit_runs(graph, split)
+            for criterion in ("shift", "confidence")
         )
-        for criterion in ("shift", "confidence")
-    }
-    assert last["shift"] < 0.8 * last["confidence"]
+        assert all(r.cmd_after < r.cmd_before for r in by_shift)
+        after = [np.mean([r.cmd_after for r in results]) for results in (by_shift, by_confidence)]
+        assert after[0] < 0.8 * after[1]

@@ -1,19 +1,20 @@
-"""Backbones: equal to their PyG counterparts, and replica by replica to themselves alone."""
+"""Backbones: equal to their PyG counterparts, and each replica equal to itself alone."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
 import torch_geometric.nn as pyg
 
 from dcgst.datasets import synthetic
 from dcgst.engine.random import Streams
-from dcgst.engine.sparse import SparseMatrix
 from dcgst.errors import InputError
-from dcgst.nn import BACKBONES, GAT, backbone
-from dcgst.nn.base import features_on, receptive_field
+from dcgst.nn import BACKBONES, Backbone, GATBackbone
+from dcgst.nn.base import receptive_field
+from dcgst.numerics.sparse import SparseMatrix
 
 D, HIDDEN, C = 12, 16, 3
 NAMES = list(BACKBONES)
@@ -53,8 +54,8 @@ def like_gat(m, r, x, edges, weights):
 def like_sage(m, r, x, edges, weights):
     one, two = pyg.SAGEConv(D, HIDDEN), pyg.SAGEConv(HIDDEN, C)
     for conv, weight, bias in ((one, m.weight1, m.bias1), (two, m.weight2, m.bias2)):
-        neighbours, own = weight[r].chunk(2, dim=1)
-        conv.lin_l.weight.data, conv.lin_l.bias.data = neighbours.T, bias[r, 0]
+        from_neighbors, own = weight[r].chunk(2, dim=1)
+        conv.lin_l.weight.data, conv.lin_l.bias.data = from_neighbors.T, bias[r, 0]
         conv.lin_r.weight.data = own.T
     return two(one(x, edges).relu(), edges)
 
@@ -82,8 +83,8 @@ COUNTERPARTS = {
 }
 
 
-def make(name, seeds=(1, 2), dropout=0.5):
-    return backbone(name)(seeds, D, HIDDEN, C, dropout)
+def make(name, seeds=(1, 2), **options):
+    return BACKBONES[name](seeds, D, HIDDEN, C, **options)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -97,7 +98,7 @@ def test_equals_pyg(name, x, adjacency):
 
 @pytest.mark.parametrize("name", ["gcn", "appnp"])
 def test_equals_pyg_with_edge_weights(name, x, adjacency):
-    # Symmetric weights: an edge has one weight, whichever way it is walked.
+    # Symmetric weights: both directions of an edge have the same weight.
     ends = torch.stack([adjacency.pattern.rows, adjacency.pattern.indices])
     weights = 0.5 + ((ends.sum(0) * 7) % 10) / 10
     model = make(name)
@@ -108,8 +109,6 @@ def test_equals_pyg_with_edge_weights(name, x, adjacency):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_sparse_features_equal_dense_ones(name, x, adjacency):
-    import scipy.sparse as sp
-
     words = torch.where(x > 1, x, 0)
     sparse = SparseMatrix.from_scipy(sp.csr_array(words.numpy()))
     model = make(name)
@@ -119,7 +118,7 @@ def test_sparse_features_equal_dense_ones(name, x, adjacency):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("training", [True, False])
-def test_a_batch_equals_its_members_alone(name, training, x, adjacency):
+def test_replicas_together_equal_each_replica_alone(name, training, x, adjacency):
     seeds = [3, 1, 4]
     together = make(name, seeds)
     operator = together.operator(adjacency)
@@ -136,7 +135,7 @@ def test_a_batch_equals_its_members_alone(name, training, x, adjacency):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_edge_of_weight_zero_is_no_edge(name, x, adjacency):
+def test_an_edge_of_weight_zero_acts_like_no_edge(name, x, adjacency):
     weights = torch.ones(2, adjacency.pattern.num_entries)
     gone = (adjacency.pattern.rows < 10) | (adjacency.pattern.indices < 10)
     weights[1, gone] = 0
@@ -144,8 +143,6 @@ def test_an_edge_of_weight_zero_is_no_edge(name, x, adjacency):
     logits = model(x, model.operator(adjacency.with_values(weights))).logits
     dense = torch.zeros(60, 60)
     dense[adjacency.pattern.rows[~gone], adjacency.pattern.indices[~gone]] = 1
-    import scipy.sparse as sp
-
     cut = SparseMatrix.from_scipy(sp.csr_array(dense.numpy()))
     torch.testing.assert_close(logits[0], model(x, model.operator(adjacency)).logits[0])
     torch.testing.assert_close(logits[1], model(x, model.operator(cut)).logits[1])
@@ -170,7 +167,7 @@ def test_gradients_reach_edge_weights(name, x, adjacency):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_permuting_nodes_permutes_the_answer(name, x, adjacency):
+def test_permuting_nodes_permutes_the_output(name, x, adjacency):
     order = torch.randperm(60, generator=torch.Generator().manual_seed(1))
     model = make(name)
     permuted = adjacency.select_rows(order).select_columns(order)
@@ -180,19 +177,25 @@ def test_permuting_nodes_permutes_the_answer(name, x, adjacency):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_one_product_of_the_features_serves_several_graphs(name, x, adjacency):
-    model = backbone(name)([1, 2], D, HIDDEN, C)
+def test_several_graphs_can_share_the_projected_features(name, x, adjacency):
+    model = make(name)
     operator = model.operator(adjacency)
-    entered = model.enter(x)
+    projected = model.project_features(x)
     for graph in (operator, operator.with_values(operator.values * 0.5)):
-        torch.testing.assert_close(model(entered, graph).logits, model(x, graph).logits)
-    streams = Streams([3, 4])
-    first, second = (model(model.enter(x, streams), operator).logits for _ in range(2))
-    assert not torch.allclose(first, second), "entering is where features are dropped"
+        torch.testing.assert_close(model(projected, graph).logits, model(x, graph).logits)
+    assert model.project_features(projected) is projected
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_chosen_rows_and_their_receptive_field(name, x, adjacency):
+def test_projection_includes_dropout_of_the_features(name, x, adjacency):
+    model = make(name)
+    operator, streams = model.operator(adjacency), Streams([3, 4])
+    first, second = (model(model.project_features(x, streams), operator).logits for _ in range(2))
+    assert not torch.allclose(first, second)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_selected_rows_and_their_receptive_field_give_the_same_logits(name, x, adjacency):
     model = make(name)
     operator = model.operator(adjacency)
     rows = torch.tensor([7, 30])
@@ -205,9 +208,7 @@ def test_chosen_rows_and_their_receptive_field(name, x, adjacency):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_isolated_nodes_are_no_trouble(name, x):
-    import scipy.sparse as sp
-
+def test_outputs_and_gradients_are_finite_without_edges(name, x):
     model = make(name)
     alone = SparseMatrix.from_scipy(sp.csr_array((60, 60), dtype=np.float32))
     output = model(x, model.operator(alone), Streams([0, 1]))
@@ -216,14 +217,7 @@ def test_isolated_nodes_are_no_trouble(name, x):
     assert all(p.grad.isfinite().all() for p in model.parameters())
 
 
-def test_features_are_sparse_where_that_pays(x):
-    import scipy.sparse as sp
-
-    assert isinstance(features_on(sp.csr_array(torch.where(x > 1, x, 0).numpy())), SparseMatrix)
-    torch.testing.assert_close(features_on(sp.csr_array(x.numpy())), x)
-
-
-def test_gat_ignores_absent_edges_however_loud(x, adjacency):
+def test_absent_edges_do_not_make_attention_overflow(x, adjacency):
     model = make("gat")
     weights = torch.ones(adjacency.pattern.num_entries)
     weights[::2] = 0
@@ -231,17 +225,50 @@ def test_gat_ignores_absent_edges_however_loud(x, adjacency):
     assert logits.isfinite().all()
 
 
-def test_streams_must_match_the_replicas(x, adjacency):
-    model = make("gcn")
-    with pytest.raises((ValueError, RuntimeError)):
-        model(x, model.operator(adjacency), Streams([0, 1, 2])).logits.sum().backward()
+def test_dropout_needs_one_stream_per_replica(x, adjacency):
+    model = make("mlp")
+    with pytest.raises(RuntimeError, match="size of tensor"):
+        model(x, model.operator(adjacency), Streams([0, 1, 2]))
 
 
-def test_gat_needs_room_for_its_heads():
-    with pytest.raises(InputError, match="multiple of 8"):
-        GAT([0], D, 12, C)
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_seed_gives_the_same_parameters(name):
+    first, again, other = make(name, [7]), make(name, [7]), make(name, [8])
+    pairs = list(zip(first.parameters(), again.parameters(), strict=True))
+    assert all(torch.equal(left, right) for left, right in pairs)
+    assert not torch.equal(first.weight1, other.weight1)
 
 
-def test_unknown_backbone():
-    with pytest.raises(InputError, match="unknown backbone 'gin'; choose one of: appnp, gat"):
-        backbone("gin")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_network_can_be_created_again_from_its_config_and_state(name, x, adjacency):
+    model = make(name, activation="tanh", dropout=0.2)
+    again = Backbone.from_config(model.config())
+    again.load_state_dict(model.state_dict())
+    operator = model.operator(adjacency)
+    assert torch.equal(again(x, operator).logits, model(x, operator).logits)
+    assert again.config() == model.config()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_selected_replica_gives_its_own_output(name, x, adjacency):
+    model = make(name)
+    operator = model.operator(adjacency)
+    selected = model.select_replica(1)
+    assert selected.replicas == 1
+    torch.testing.assert_close(selected(x, operator).logits[0], model(x, operator).logits[1])
+
+
+def test_an_unknown_activation_in_a_config_is_refused():
+    config = make("gcn").config() | {"activation": "gelu"}
+    with pytest.raises(InputError, match="unknown activation 'gelu'"):
+        Backbone.from_config(config)
+
+
+def test_the_width_of_gat_must_be_a_multiple_of_its_heads():
+    with pytest.raises(InputError, match="hidden must be a multiple of 8 for gat, got 12"):
+        GATBackbone([0], D, 12, C)
+
+
+def test_an_unknown_backbone_is_refused_with_a_list():
+    with pytest.raises(InputError, match="unknown backbone 'gin'; .*: appnp, gat"):
+        BACKBONES["gin"]

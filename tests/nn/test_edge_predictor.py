@@ -1,4 +1,4 @@
-"""The edge predictor: draws, variants and losses, by hand and by frequency."""
+"""The edge predictor: samples, graph variants and losses, by hand and by frequency."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import scipy.sparse as sp
 import torch
 
 from dcgst.engine.random import Streams
-from dcgst.engine.sparse import SparseMatrix
 from dcgst.nn.edge_predictor import (
     EdgePredictor,
     Variants,
@@ -18,6 +17,7 @@ from dcgst.nn.edge_predictor import (
     reconstruction_loss,
     sample_edges,
 )
+from dcgst.numerics.sparse import SparseMatrix
 
 
 def graph_of(n: int, *edges: tuple[int, int], weight: float = 1.0) -> SparseMatrix:
@@ -34,7 +34,7 @@ def dense_of(matrix: SparseMatrix, run: int = 0) -> torch.Tensor:
     return result
 
 
-def test_pair_logits_by_hand():
+def test_pair_logits_are_inner_products():
     t = torch.tensor([[[1.0, 2.0], [3.0, 4.0], [0.0, 1.0]], [[1.0, 0.0], [5.0, 0.0], [0.0, 2.0]]])
     shared = torch.tensor([[0, 1], [1, 2]])
     assert pair_logits(t, shared).tolist() == [[11.0, 4.0], [5.0, 0.0]]
@@ -42,23 +42,16 @@ def test_pair_logits_by_hand():
     assert pair_logits(t, own).tolist() == [[11.0], [4.0]]
 
 
-class TestDraws:
-    logits = torch.tensor([[-2.0, 0.0, 1.5]]).repeat(1, 4000)
+class TestSamples:
+    @pytest.mark.parametrize("temperature", [0.5, 1.2])
+    def test_an_edge_is_sampled_with_its_probability(self, temperature):
+        logits = torch.tensor([[-2.0, 0.0, 1.5]])
+        repeated = logits.repeat(1, 4000)
+        sampled = sample_edges(repeated, Streams([0]), temperature).view(4000, 3)
+        torch.testing.assert_close(sampled.mean(0), logits[0].sigmoid(), atol=0.03, rtol=0)
+        assert set(sampled.flatten().tolist()) == {0.0, 1.0}
 
-    @pytest.mark.parametrize("noise", ["logistic", "gumbel"])
-    def test_frequencies(self, noise):
-        drawn = sample_edges(self.logits, Streams([0]), noise=noise).view(4000, 3)
-        odds = self.logits[0, :3].sigmoid()
-        expected = odds if noise == "logistic" else 1 - (-odds).exp()
-        torch.testing.assert_close(drawn.mean(0), expected, atol=0.03, rtol=0)
-        assert set(drawn.flatten().tolist()) == {0.0, 1.0}
-
-    def test_the_printed_formula_never_draws_more_than_63_percent(self):
-        certain = torch.full((1, 20_000), 50.0)
-        drawn = sample_edges(certain, Streams([0]), noise="gumbel")
-        assert float(drawn.mean()) == pytest.approx(1 - exp(-1), abs=0.02)
-
-    def test_gradient_is_that_of_the_relaxed_draw(self):
+    def test_gradients_are_those_of_the_relaxed_sample(self):
         logits = torch.tensor([[-1.0, 0.3, 2.0]], requires_grad=True)
         sample_edges(logits, Streams([5]), temperature=1.2).sum().backward()
         u = Streams([5]).uniform(3)
@@ -70,38 +63,41 @@ class TestVariants:
     adjacency = graph_of(5, (0, 1), (1, 2), (3, 4))
     pairs = torch.tensor([[[0, 1], [0, 2], [2, 0], [3, 3]], [[4, 3], [1, 3], [0, 1], [1, 0]]])
 
-    def test_by_hand(self):
+    def test_pairs_are_added_and_removed_for_each_run(self):
         variants = Variants.of(self.adjacency, self.pairs)
-        drawn = torch.tensor([[0.0, 1.0, 0.0, 1.0], [1.0, 0.0, 0.0, 1.0]])
-        matrix = variants.with_edges(drawn)
-        # Run 0 loses 0-1 and gains 0-2; the repetition and the loop do not count.
+        sampled = torch.tensor([[0.0, 1.0, 0.0, 1.0], [1.0, 0.0, 0.0, 1.0]])
+        matrix = variants.with_edges(sampled)
+        # Run 0 loses 0-1 and gains 0-2; the repeated pair and the self-loop are ignored.
         assert torch.equal(dense_of(matrix, 0), dense_of(_two(graph_of(5, (0, 2), (1, 2), (3, 4)))))
-        # Run 1 keeps 3-4 and loses 0-1; the pairs of run 0 leave it alone.
+        # Run 1 keeps 3-4 and loses 0-1; the pairs of run 0 have no effect on it.
         assert torch.equal(dense_of(matrix, 1), dense_of(_two(graph_of(5, (1, 2), (3, 4)))))
 
-    def test_a_pair_keeps_the_weight_of_its_edge(self):
-        weighted = graph_of(5, (0, 1), (3, 4), weight=3.0)
+    def test_an_edge_keeps_its_weight_and_a_new_edge_has_the_mean_weight(self):
+        weights = np.zeros((5, 5), dtype=np.float32)
+        weights[[0, 1], [1, 0]], weights[[3, 4], [4, 3]] = 3, 5
+        weighted = SparseMatrix.from_scipy(sp.csr_array(weights))
         matrix = Variants.of(weighted, self.pairs[:1]).with_edges(torch.ones(1, 4))
         dense = dense_of(matrix)
         assert dense[0, 1] == dense[1, 0] == 3
-        assert dense[0, 2] == dense[2, 0] == 3  # new edges weigh what edges weigh on average
+        assert dense[0, 2] == dense[2, 0] == 4
+        assert dense[3, 4] == dense[4, 3] == 5
 
-    def test_gradient(self):
-        drawn = torch.tensor([[0.3, 0.6, 0.1, 0.2], [0.4, 0.5, 0.6, 0.7]], dtype=torch.float64)
+    def test_gradients_equal_finite_differences(self):
+        sampled = torch.tensor([[0.3, 0.6, 0.1, 0.2], [0.4, 0.5, 0.6, 0.7]], dtype=torch.float64)
         adjacency = self.adjacency.with_values(self.adjacency.values.double())
         variants = Variants.of(adjacency, self.pairs)
-        drawn.requires_grad_(True)
-        assert torch.autograd.gradcheck(lambda d: variants.with_edges(d).values, drawn)
+        sampled.requires_grad_(True)
+        assert torch.autograd.gradcheck(lambda d: variants.with_edges(d).values, sampled)
 
-    def test_alone_or_together_the_graph_is_the_same(self):
-        drawn = torch.tensor([[0.0, 1.0, 0.0, 1.0], [1.0, 0.0, 0.0, 1.0]])
-        together = Variants.of(self.adjacency, self.pairs).with_edges(drawn)
+    def test_a_run_has_the_same_graph_alone_and_with_others(self):
+        sampled = torch.tensor([[0.0, 1.0, 0.0, 1.0], [1.0, 0.0, 0.0, 1.0]])
+        together = Variants.of(self.adjacency, self.pairs).with_edges(sampled)
         for run in range(2):
             part = slice(run, run + 1)
-            alone = Variants.of(self.adjacency, self.pairs[part]).with_edges(drawn[part])
+            alone = Variants.of(self.adjacency, self.pairs[part]).with_edges(sampled[part])
             assert torch.equal(dense_of(alone), dense_of(together, run))
 
-    def test_graph_without_edges(self):
+    def test_edges_can_be_added_to_a_graph_without_edges(self):
         matrix = Variants.of(graph_of(5), self.pairs).with_edges(torch.ones(2, 4))
         assert dense_of(matrix, 1)[1, 3] == 1
 
@@ -110,8 +106,8 @@ def _two(matrix: SparseMatrix) -> SparseMatrix:
     return matrix.with_values(matrix.values[None])
 
 
-def test_loss_by_hand():
-    """One vector for all nodes: every pair has the same odds."""
+def test_the_loss_weights_edges_and_random_pairs_equally():
+    """All nodes have the same vector, so every pair has the same log-odds."""
     t = torch.full((1, 4, 1), 2.0)
     loss = reconstruction_loss(t, graph_of(4, (0, 1)).pattern, Streams([0]), count=64)
     expected = (log(1 + exp(-4)) + log(1 + exp(4))) / 2
@@ -119,18 +115,17 @@ def test_loss_by_hand():
     assert float(reconstruction_loss(t, graph_of(4).pattern, Streams([0]))) == 0
 
 
-def test_it_learns_which_nodes_are_joined():
-    """After training, edges within two cliques are likelier than pairs between them."""
-    cliques = [(i, j) for base in (0, 6) for i in range(6) for j in range(i) if base == 0]
-    edges = cliques + [(i + 6, j + 6) for i, j in cliques]
+def test_training_separates_connected_from_unconnected_pairs():
+    """After training, pairs within two cliques are more likely than pairs between them."""
+    edges = [(start + i, start + j) for start in (0, 6) for i in range(6) for j in range(i)]
     adjacency = graph_of(12, *edges)
     predictor = EdgePredictor([0, 1], 12, 8)
     operator, x = predictor.operator(adjacency), torch.eye(12)
-    optimiser = torch.optim.Adam(predictor.parameters(), lr=0.05)
+    optimizer = torch.optim.Adam(predictor.parameters(), lr=0.05)
     streams = Streams([0, 1])
     for _ in range(60):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         reconstruction_loss(predictor(x, operator), adjacency.pattern, streams, 64).sum().backward()
-        optimiser.step()
-    odds = pair_logits(predictor(x, operator), torch.tensor([[0, 3], [7, 9], [1, 8], [5, 11]]))
-    assert (odds[:, :2].min(1).values > odds[:, 2:].max(1).values).all()
+        optimizer.step()
+    log_odds = pair_logits(predictor(x, operator), torch.tensor([[0, 3], [7, 9], [1, 8], [5, 11]]))
+    assert (log_odds[:, :2].min(1).values > log_odds[:, 2:].max(1).values).all()

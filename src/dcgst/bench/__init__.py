@@ -1,1 +1,1 @@
-"""Every method under one protocol."""
+"""Benchmarks: run every method under one protocol, and reproduce the paper's results."""

@@ -1,4 +1,4 @@
-"""Cells: what an experiment asks for, and whether a record answers it."""
+"""Cells of an experiment, and the keys that match cells to records."""
 
 from __future__ import annotations
 
@@ -7,27 +7,28 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dcgst.bench.protocol import Labels
-from dcgst.datasets import official_here
+from dcgst.datasets import official_available
 from dcgst.methods import METHODS, Method, method
+from dcgst.methods.legacy import upgrade_settings
 
-PLACES = ("device", "chunk")
-"""Settings that say where and how a method is computed, not what."""
+EXECUTION_SETTINGS = ("device", "chunk")
+"""Settings that affect where and how a method runs, but not what it computes."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One method on one data set with so many labels, in several runs.
+    """One method on one dataset at one label rate, over several runs.
 
     Attributes:
-        dataset: its name.
-        method: its name.
-        rate: labels as a share of all nodes.
-        sampler: which labels.
-        preset: named settings.
-        settings: what differs from the preset.
-        runs: how many.
-        stages: whether the history of each run is wanted as well.
-        timed: whether its time is what is wanted: nothing else is run beside it.
+        dataset: Name of the dataset.
+        method: Name of the method.
+        rate: Number of labels as a fraction of all nodes.
+        sampler: Name of the label sampler.
+        preset: Name of the preset that the settings start from.
+        settings: Settings that override the preset.
+        runs: Number of runs.
+        stages: Whether the record must contain the history of each run.
+        timed: Whether the run time is the result. Timed cells run one at a time.
     """
 
     dataset: str
@@ -40,54 +41,65 @@ class Cell:
     stages: bool = False
     timed: bool = False
 
-    def make(self, device: str = "auto") -> Method:
-        """The method of this cell."""
+    def make_method(self, device: str = "auto") -> Method:
+        """Create the method with the settings of this cell."""
         return method(self.method, self.preset, **self.settings, device=device)
 
     @property
     def labels(self) -> Labels:
+        """Label sampling of this cell."""
         return Labels(self.sampler, self.rate, runs=self.runs)
 
     @property
     def key(self) -> str:
-        """Equal for cells that ask for the same, and for records that answer them."""
-        record = {**vars(self), "settings": self.make().get_params(), "first_run": 0}
+        """Key of this cell; equal to the key of every record of this cell."""
+        record = {**vars(self), "settings": self.make_method().config(), "first_run": 0}
         return key_of(record)
 
-    def answered_by(self, record: Mapping[str, Any]) -> bool:
-        """Whether a record of the same key says all that is wanted.
+    def satisfied_by(self, record: Mapping[str, Any]) -> bool:
+        """Return whether a record with the same key contains everything this cell requires.
 
-        One with substitute features does not where the official ones are here.
+        If the official features are available, a record with substitute features does not
+        satisfy the cell.
         """
         history = not self.stages or record.get("stages") is not None
-        return history and (record.get("official", True) or not official_here(self.dataset))
+        return history and (record.get("official", True) or not official_available(self.dataset))
 
     def with_runs(self, runs: int) -> Cell:
+        """Return a copy with another number of runs."""
         return replace(self, runs=runs)
 
     def __str__(self) -> str:
-        more = "".join(f" {name}={value}" for name, value in self.settings.items())
+        settings = "".join(f" {name}={value}" for name, value in self.settings.items())
         preset = "" if self.preset == "default" else f" {self.preset}"
         labels = f"{self.sampler} {100 * self.rate:g} %"
-        return f"{self.method}{preset}{more} on {self.dataset}, {labels}"
+        return f"{self.method}{preset}{settings} on {self.dataset}, {labels}"
 
 
 def key_of(record: Mapping[str, Any]) -> str:
-    """The same for all records of the same method, settings, data set, labels and runs.
+    """Compute the key of a record from its method, settings, dataset, labels and runs.
 
-    A record made with other settings, or before a default changed, has another key. A setting that
-    did not exist yet counts as its default.
+    Records with different settings have different keys. A setting that is missing from the record
+    counts as its current default, so records stay valid when a method gets a new setting.
     """
-    known = METHODS[record["method"]].from_preset().get_params()
-    settings = {k: record["settings"].get(k, known[k]) for k in sorted(known) if k not in PLACES}
+    defaults = METHODS[record["method"]].from_preset().config()
+    stored = upgrade_settings(record["method"], record["settings"])
+    settings = {
+        name: stored.get(name, defaults[name])
+        for name in sorted(defaults)
+        if name not in EXECUTION_SETTINGS
+    }
     names = ("dataset", "method", "rate", "sampler", "runs", "first_run")
-    return repr(([record[k] for k in names], settings))
+    return repr(([record[name] for name in names], settings))
 
 
 def unique(cells: Iterable[Cell]) -> list[Cell]:
-    """Each cell once, in the order of their first appearance, with all that is wanted of it."""
+    """Remove duplicate cells and keep the order of first appearance.
+
+    If any duplicate requires the history, so does the remaining cell.
+    """
     found: dict[str, Cell] = {}
     for cell in cells:
-        known = found.setdefault(cell.key, cell)
-        found[cell.key] = replace(known, stages=known.stages or cell.stages)
+        first = found.setdefault(cell.key, cell)
+        found[cell.key] = replace(first, stages=first.stages or cell.stages)
     return list(found.values())

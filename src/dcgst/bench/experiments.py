@@ -1,4 +1,4 @@
-"""Every experiment of the paper as cells."""
+"""The experiments of the paper, each defined as a list of cells."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dcgst.bench.cells import Cell, unique
-from dcgst.errors import unknown
+from dcgst.errors import unknown_name
 
-RIVALS = ("gcn", "st", "m3s", "drgst", "srgnn", "eerm", "srgnn_st")
-"""The methods that DC-GST is compared with, in the order of the paper's tables."""
+BASELINES = ("gcn", "st", "m3s", "drgst", "srgnn", "eerm", "srgnn_st")
+"""Methods that DC-GST is compared with, in the order of the paper's tables."""
 
 RATES = {
     "cora": (0.005, 0.01, 0.02, 0.03, 0.05),
@@ -18,12 +18,16 @@ RATES = {
     "pubmed": (0.0003, 0.0005, 0.001),
     "ogbn-arxiv": (0.01, 0.05),
 }
+"""Label rates of each dataset."""
+
 ABLATIONS: dict[str, dict[str, Any]] = {
     "full": {},
     "no_ep_cmd": {"cmd_weight": 0.0},
     "no_ner": {"ner_weight": 0.0},
     "no_ep": {"edge_predictor": False},
 }
+"""Settings of each ablation."""
+
 SENSITIVITY = {
     ("cora", "cmd_weight"): (1.0, 3.0, 8.0, 13.0, 18.0, 28.0),
     ("cora", "predictor_weight"): (0.05, 0.1, 0.3, 0.5, 0.7),
@@ -32,20 +36,22 @@ SENSITIVITY = {
     ("citeseer", "predictor_weight"): (0.4, 0.5, 0.6, 0.8, 1.0),
     ("citeseer", "ner_weight"): (0.02, 0.08, 0.2, 0.4, 0.8),
 }
+"""Values of each weight in the sensitivity analysis."""
+
 BACKBONES = ("gat", "sage")
 SIZES = (1000, 4000, 16000, 64000)
-"""Nodes of the graphs on which time and memory are measured."""
+"""Numbers of nodes of the graphs on which time and memory are measured."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of the paper: what it shows, and the cells it is made of.
+    """A table or figure of the paper and the cells it needs.
 
     Attributes:
-        name: what it is called on the command line.
-        title: what it shows.
-        cells: all that is to be run for it.
-        runs: of each cell, where not as many as elsewhere.
+        name: Name on the command line.
+        title: Short description of the content.
+        cells: Function that returns the cells.
+        runs: Fixed number of runs per cell; None for the requested number.
     """
 
     name: str
@@ -55,18 +61,18 @@ class Experiment:
 
 
 def methods_on(dataset: str, sampler: str = "released") -> list[Cell]:
-    """All eight methods at every rate, DC-GST also with the paper's settings."""
+    """List the cells of all eight methods at every rate, and of DC-GST with the paper's preset."""
     return [
         cell
         for rate in RATES[dataset]
         for cell in (
-            *(Cell(dataset, name, rate, sampler) for name in (*RIVALS, "dcgst")),
+            *(Cell(dataset, name, rate, sampler) for name in (*BASELINES, "dcgst")),
             Cell(dataset, "dcgst", rate, sampler, f"paper/{dataset}"),
         )
     ]
 
 
-def _main() -> list[Cell]:
+def _cora_and_pubmed() -> list[Cell]:
     return [*methods_on("cora"), *methods_on("pubmed")]
 
 
@@ -74,11 +80,11 @@ def _citeseer() -> list[Cell]:
     return methods_on("citeseer")
 
 
-def _random() -> list[Cell]:
+def _citeseer_random() -> list[Cell]:
     return methods_on("citeseer", "uniform")
 
 
-def _large() -> list[Cell]:
+def _arxiv() -> list[Cell]:
     return methods_on("ogbn-arxiv")
 
 
@@ -119,50 +125,56 @@ def _backbones() -> list[Cell]:
         Cell(dataset, name, 0.02, settings={"backbone": backbone})
         for dataset in ("cora", "citeseer")
         for backbone in BACKBONES
-        for name in (*RIVALS, "dcgst")
+        for name in (*BASELINES, "dcgst")
     ]
 
 
-def scaling_cells(nodes: int) -> list[Cell]:
-    """A plain GCN and DC-GST on a synthetic graph of that size with 20 labels per class."""
-    where, rate = f"synthetic/{nodes}", 80 / nodes
+def scaling_cells(num_nodes: int) -> list[Cell]:
+    """List the timed cells of GCN and DC-GST on a synthetic graph with 20 labels per class."""
+    dataset, rate = f"synthetic/{num_nodes}", 80 / num_nodes
     compared = (("gcn", "default"), ("dcgst", "default"), ("dcgst", "paper/cora"))
     return [
-        Cell(where, name, rate, "uniform", preset, runs=1, timed=True) for name, preset in compared
+        Cell(dataset, name, rate, "uniform", preset, runs=1, timed=True)
+        for name, preset in compared
     ]
 
 
 def _scaling() -> list[Cell]:
-    return [cell for nodes in SIZES for cell in scaling_cells(nodes)]
+    return [cell for num_nodes in SIZES for cell in scaling_cells(num_nodes)]
 
 
 EXPERIMENTS = {
     experiment.name: experiment
     for experiment in (
-        Experiment("table1", "biased labels on Cora and PubMed", _main),
+        Experiment("table1", "biased labels on Cora and PubMed", _cora_and_pubmed),
         Experiment("table2", "biased labels on CiteSeer", _citeseer),
         Experiment("table3", "ablation on Cora and CiteSeer", _ablations),
-        Experiment("table4", "the data sets", list),
-        Experiment("table5", "random labels on CiteSeer", _random),
-        Experiment("fig1", "shift on Cora, method by method", _shift),
-        Experiment("fig2", "a region of Cora and its variant", list),
-        Experiment("fig4", "sensitivity of the three weights", _sensitivity),
-        Experiment("fig5", "shift and accuracy, stage by stage", _by_stage),
+        Experiment("table4", "dataset statistics", list),
+        Experiment("table5", "random labels on CiteSeer", _citeseer_random),
+        Experiment("fig1", "distribution shift on Cora by method", _shift),
+        Experiment("fig2", "a subgraph of Cora and its most likely variant", list),
+        Experiment("fig4", "sensitivity to the three weights", _sensitivity),
+        Experiment("fig5", "distribution shift and accuracy by stage", _by_stage),
         Experiment("fig6", "GAT and GraphSAGE backbones", _backbones),
         Experiment("fig7", "time and memory by graph size", _scaling, runs=1),
-        Experiment("arxiv", "biased labels on ogbn-arxiv, of table 1", _large),
+        Experiment("arxiv", "biased labels on ogbn-arxiv (part of table 1)", _arxiv),
     )
 }
 
 
-def chosen(names: list[str]) -> list[Experiment]:
-    """The experiments of these names, ``all`` for every one."""
+def select_experiments(names: list[str]) -> list[Experiment]:
+    """Return the experiments with the given names; ``all`` selects every experiment."""
     for name in names:
         if name != "all" and name not in EXPERIMENTS:
-            raise unknown("experiment", name, ["all", *EXPERIMENTS])
+            raise unknown_name("experiment", name, ["all", *EXPERIMENTS])
     return [e for e in EXPERIMENTS.values() if e.name in names or "all" in names]
 
 
 def cells_of(experiments: list[Experiment], runs: int = 10) -> list[Cell]:
-    """Every cell of these experiments once, with so many runs."""
+    """List the cells of the experiments without duplicates.
+
+    Args:
+        experiments: Experiments to run.
+        runs: Number of runs per cell, unless an experiment has a fixed number.
+    """
     return unique(cell.with_runs(e.runs or runs) for e in experiments for cell in e.cells())

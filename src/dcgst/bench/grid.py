@@ -1,4 +1,4 @@
-"""Many cells, side by side in processes, where it stopped the last time."""
+"""Run many cells in parallel processes, and continue where an earlier call stopped."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from dcgst.bench.cells import Cell
 from dcgst.bench.protocol import Record, run_cell
 from dcgst.bench.records import Records
 from dcgst.datasets import load
-from dcgst.methods.base import device_of
+from dcgst.engine.device import resolve_device
 
-SECONDS = {
+SECONDS_PER_RUN = {
     "gcn": 1.0,
     "st": 2.0,
     "m3s": 6.5,
@@ -28,49 +28,60 @@ SECONDS = {
     "srgnn_st": 9.0,
     "dcgst": 6.0,
 }
-"""A run on Cora on one core; on other graphs in proportion to edges and width."""
+"""Approximate seconds of one run on Cora on one CPU core."""
 
-WORK = {"cora": 1.0, "citeseer": 1.3, "pubmed": 8.0, "ogbn-arxiv": 80.0}
+RELATIVE_COST = {"cora": 1.0, "citeseer": 1.3, "pubmed": 8.0, "ogbn-arxiv": 80.0}
+"""Approximate cost of a run relative to Cora; proportional to edges and feature width."""
 
 
 @dataclass(frozen=True)
-class Finished:
-    """A cell that is done, or the error that ended it."""
+class CellResult:
+    """Result of running one cell.
+
+    Attributes:
+        cell: The cell.
+        record: Its record; None if the cell failed.
+        error: Error message of a failed cell.
+    """
 
     cell: Cell
     record: Record | None
     error: str = ""
 
 
-def missing(cells: Sequence[Cell], records: Records) -> list[Cell]:
-    """The cells that no record answers yet."""
+def missing_cells(cells: Sequence[Cell], records: Records) -> list[Cell]:
+    """Return the cells that no record satisfies."""
 
-    def answered(cell: Cell) -> bool:
-        record = records.by_key.get(cell.key)
-        return record is not None and cell.answered_by(record)
+    def satisfied(cell: Cell) -> bool:
+        record = records.find(cell)
+        return record is not None and cell.satisfied_by(record)
 
-    return [cell for cell in cells if not answered(cell)]
+    return [cell for cell in cells if not satisfied(cell)]
 
 
-def estimate(cell: Cell, records: Records, gpu: bool) -> float:
-    """Seconds that a cell will take alone: as long as its like took, or a guess."""
-    alike: list[float] = [
+def estimate_seconds(cell: Cell, records: Records, gpu: bool) -> float:
+    """Estimate the run time of a cell if no other cell runs at the same time.
+
+    The estimate is the mean time of records with the same method, dataset and device type. Without
+    such records, it is ``SECONDS_PER_RUN`` scaled to the size of the dataset.
+    """
+    measured: list[float] = [
         record["seconds"] / record["runs"]
         for record in records.by_key.values()
         if record["method"] == cell.method
         and record["dataset"] == cell.dataset
         and str(record.get("device", "CPU")).startswith("CPU") != gpu
     ]
-    if alike:
-        return cell.runs * sum(alike) / len(alike)
-    kind, _, nodes = cell.dataset.partition("/")
-    size = int(nodes) / 2500 if nodes else WORK.get(kind, 1.0)
-    one = SECONDS.get(cell.method, 1.0) * size
-    return max(1.0, one) if gpu else cell.runs * one
+    if measured:
+        return cell.runs * sum(measured) / len(measured)
+    dataset, _, num_nodes = cell.dataset.partition("/")
+    cost = int(num_nodes) / 2500 if num_nodes else RELATIVE_COST.get(dataset, 1.0)
+    per_run = SECONDS_PER_RUN.get(cell.method, 1.0) * cost
+    return max(1.0, per_run) if gpu else cell.runs * per_run
 
 
-def workers_for(device: torch.device) -> int:
-    """How many cells at once: one per core; on a GPU, which they share, at most 16."""
+def default_num_workers(device: torch.device) -> int:
+    """Return the default number of parallel processes: one per core, at most 16 per GPU."""
     cores = os.cpu_count() or 1
     return min(16, cores) if device.type == "cuda" else cores
 
@@ -81,21 +92,31 @@ def run_grid(
     *,
     device: str = "auto",
     workers: int | None = None,
-    report: Callable[[Finished], None] = lambda _: None,
-) -> list[Finished]:
-    """Run the cells that are missing, the longest first, and add their records one by one.
+    report: Callable[[CellResult], None] = lambda _: None,
+) -> list[CellResult]:
+    """Run the missing cells, longest first, and append each record as soon as its cell finishes.
 
-    Those whose time is wanted come last, one by one. A cell that fails is reported, and the others
-    go on, also when its process dies. Interrupted, it loses no finished cell.
+    Timed cells run last, one at a time. If a cell fails or its process dies, the other cells
+    continue. If the call is interrupted, the records of all finished cells are kept.
+
+    Args:
+        cells: Cells to run. Cells that a record satisfies are skipped.
+        records: File of records to read from and append to.
+        device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
+        workers: Number of parallel processes; None for ``default_num_workers``.
+        report: Called with the result of each cell.
+
+    Returns:
+        The results of the cells that were run, failed ones included.
     """
-    target = device_of(device)
-    todo = missing(cells, records)
-    todo.sort(key=lambda cell: -estimate(cell, records, target.type == "cuda"))
-    together = [cell for cell in todo if not cell.timed]
-    alone = [cell for cell in todo if cell.timed]
-    count = workers or workers_for(target)
-    done = _run_pool(together, count, device, records, report)
-    return done + _run_pool(alone, 1, device, records, report)
+    target = resolve_device(device)
+    todo = missing_cells(cells, records)
+    todo.sort(key=lambda cell: -estimate_seconds(cell, records, target.type == "cuda"))
+    parallel = [cell for cell in todo if not cell.timed]
+    timed = [cell for cell in todo if cell.timed]
+    count = workers or default_num_workers(target)
+    results = _run_pool(parallel, count, device, records, report)
+    return results + _run_pool(timed, 1, device, records, report)
 
 
 def _run_pool(
@@ -103,60 +124,76 @@ def _run_pool(
     workers: int,
     device: str,
     records: Records,
-    report: Callable[[Finished], None],
+    report: Callable[[CellResult], None],
     retry: bool = True,
-) -> list[Finished]:
-    """Run cells in processes, so many at once."""
-    done: list[Finished] = []
+) -> list[CellResult]:
+    """Run cells in a pool of processes; with ``retry``, run cells of a broken pool again."""
     if not todo:
-        return done
-    others = set(active_children())
+        return []
+    other_processes = set(active_children())
     pool = ProcessPoolExecutor(
-        min(workers, len(todo)), mp_context=get_context("spawn"), initializer=_one_thread
+        min(workers, len(todo)), mp_context=get_context("spawn"), initializer=_init_worker
     )
-    waiting: dict[Future[Record], Cell] = {}
-    lost: list[Cell] = []
+    pending: dict[Future[Record], Cell] = {}
     try:
         for cell in todo:
-            waiting[pool.submit(_run, cell, device)] = cell
-        while waiting:
-            ready, _ = wait(waiting, return_when=FIRST_COMPLETED)
-            for future in ready:
-                cell = waiting.pop(future)
-                if retry and isinstance(future.exception(), BrokenProcessPool):
-                    lost.append(cell)
-                    continue
-                done.append(_finish(cell, future, records))
-                report(done[-1])
+            pending[pool.submit(_run, cell, device)] = cell
+        results, lost = _collect(pending, records, report, retry)
     except BaseException:
-        for future in [future for future in waiting if future.done()]:
-            _finish(waiting.pop(future), future, records)
+        for future in [future for future in pending if future.done()]:
+            _finish(pending.pop(future), future, records)
         pool.shutdown(wait=False, cancel_futures=True)
-        for process in set(active_children()) - others:
+        for process in set(active_children()) - other_processes:
             process.terminate()
         raise
     pool.shutdown()
-    for cell in lost:  # a process died, and took along those that were not to blame
-        done += _run_pool([cell], 1, device, records, report, retry=False)
-    return done
+    # A process that dies breaks the whole pool, so run each affected cell again in its own pool.
+    for cell in lost:
+        results += _run_pool([cell], 1, device, records, report, retry=False)
+    return results
 
 
-def _one_thread() -> None:
-    """In a process of its own: one thread, since others run beside it; the parent ends it."""
+def _collect(
+    pending: dict[Future[Record], Cell],
+    records: Records,
+    report: Callable[[CellResult], None],
+    retry: bool,
+) -> tuple[list[CellResult], list[Cell]]:
+    """Save and report cells as they finish, and remove them from ``pending``.
+
+    Returns:
+        The results, and, with ``retry``, the cells that were lost because the pool broke.
+    """
+    results: list[CellResult] = []
+    lost: list[Cell] = []
+    while pending:
+        ready, _ = wait(pending, return_when=FIRST_COMPLETED)
+        for future in ready:
+            cell = pending.pop(future)
+            if retry and isinstance(future.exception(), BrokenProcessPool):
+                lost.append(cell)
+                continue
+            results.append(_finish(cell, future, records))
+            report(results[-1])
+    return results, lost
+
+
+def _init_worker() -> None:
+    """Use one thread per process, and leave the handling of Ctrl-C to the parent process."""
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _run(cell: Cell, device: str) -> Record:
-    method = cell.make(device)
+    method = cell.make_method(device)
     return run_cell(load(cell.dataset), method, cell.labels, cell.preset, stages=cell.stages)
 
 
-def _finish(cell: Cell, future: Future[Record], records: Records) -> Finished:
-    """Keep what a cell gave, or say why there is nothing to keep."""
+def _finish(cell: Cell, future: Future[Record], records: Records) -> CellResult:
+    """Save the record of a finished cell, or return its error."""
     try:
         record = future.result()
         records.add(record)
     except (Exception, CancelledError) as error:
-        return Finished(cell, None, f"{type(error).__name__}: {error}")
-    return Finished(cell, record)
+        return CellResult(cell, None, f"{type(error).__name__}: {error}")
+    return CellResult(cell, record)

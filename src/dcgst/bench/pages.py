@@ -1,64 +1,101 @@
-"""The results page: every table from the same records."""
+"""Generate the results page and the short table of the README from records."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from statistics import mean
 
-from dcgst.bench.experiments import EXPERIMENTS, Experiment, cells_of
+from dcgst.bench.cells import Cell
+from dcgst.bench.experiments import EXPERIMENTS, RATES, Experiment, cells_of
 from dcgst.bench.figures import CAPTIONS, FIGURES
-from dcgst.bench.records import Records
-from dcgst.bench.tables import Table, ablation, comparison, datasets
+from dcgst.bench.published import PublishedResult, published_result
+from dcgst.bench.records import Records, StoredRecord
+from dcgst.bench.tables import Table, ablation_table, comparison_table, dataset_table
 
 
-def page(records: Records, runs: int = 10) -> str:
-    """All tables and figures as a page in Markdown, with where the figures come from."""
-    wanted = cells_of(list(EXPERIMENTS.values()), runs)
-    answers = [records.by_key[cell.key] for cell in wanted if cell.key in records.by_key]
-    parts = ["# Results", _origin(answers)]
-    parts += [table.markdown() for table in tables(list(EXPERIMENTS.values()), records, runs)]
+def render_page(records: Records, runs: int = 10) -> str:
+    """Render all tables and figures, and the origin of their records, as Markdown."""
+    experiments = list(EXPERIMENTS.values())
+    found = [records.find(cell) for cell in cells_of(experiments, runs)]
+    parts = ["# Results", _origin([record for record in found if record is not None])]
+    parts += [table.markdown() for table in make_tables(experiments, records, runs)]
     for name in FIGURES:
         title = EXPERIMENTS[name].title
-        picture = f"![{title}](../results/figures/{name}.svg)"
-        parts.append(f"### {name}: {title}\n\n{picture}\n\n{CAPTIONS[name]}")
+        image = f"![{title}](../results/figures/{name}.svg)"
+        parts.append(f"### {name}: {title}\n\n{image}\n\n{CAPTIONS[name]}")
     return "\n\n".join(parts) + "\n"
 
 
-def _origin(answers: list[dict[str, Any]]) -> str:
-    """Devices, commits and hours behind the records."""
-    devices = sorted({str(answer["device"]) for answer in answers})
-    commits = sorted({str(answer["commit"]) for answer in answers})
-    hours = sum(answer["seconds"] for answer in answers) / 3600
+def _origin(found: list[StoredRecord]) -> str:
+    """Describe the devices, commits and total time of the records."""
+    devices = sorted({str(record["device"]) for record in found})
+    commits = sorted({str(record["commit"]) for record in found})
+    hours = sum(record["seconds"] for record in found) / 3600
     return (
-        "This page is made by `make results` from the lines of `results/reproduce.jsonl`: "
-        f"{len(answers)} cells, {hours:.1f} hours if run one after the other, on "
-        f"{', '.join(devices) or 'nothing yet'}, at commit {', '.join(commits) or 'none'}. "
-        "`dcgst reproduce all` runs all of it anew, `dcgst bench` any single cell. On a GPU sums "
-        "are not taken in a fixed order: the mean of the same ten runs can differ by a point or "
-        "two where few labels are given, and so can gaps between rows."
+        "`make results` generates this page from the records in `results/reproduce.jsonl`: "
+        f"{len(found)} cells, {hours:.1f} hours if run sequentially, on "
+        f"{', '.join(devices) or 'no device'}, at commit {', '.join(commits) or 'none'}. "
+        "`dcgst reproduce all` runs all cells again, `dcgst bench` runs a single cell. On a GPU, "
+        "the order of floating-point sums is not fixed: with few labels, the mean of the same ten "
+        "runs can vary by one or two points, and so can the differences between rows."
     )
 
 
-def tables(experiments: list[Experiment], records: Records, runs: int = 10) -> list[Table]:
-    """The tables among these experiments."""
+def make_tables(experiments: list[Experiment], records: Records, runs: int = 10) -> list[Table]:
+    """Make the tables of those experiments that are tables."""
 
     def compare(title: str, dataset: str, sampler: str = "released") -> Table:
-        return comparison(title, [dataset], sampler, records, runs)
+        return comparison_table(title, [dataset], sampler, records, runs)
 
-    made: dict[str, Callable[[], list[Table]]] = {
+    makers: dict[str, Callable[[], list[Table]]] = {
         "table1": lambda: [
             compare("Table 1: biased labels on Cora", "cora"),
             compare("Table 1: biased labels on PubMed", "pubmed"),
         ],
         "table2": lambda: [compare("Table 2: biased labels on CiteSeer", "citeseer")],
-        "table3": lambda: [ablation("Table 3: ablation", records, runs)],
-        "table4": lambda: [datasets("Table 4: data sets")],
+        "table3": lambda: [ablation_table("Table 3: ablation", records, runs)],
+        "table4": lambda: [dataset_table("Table 4: datasets")],
         "table5": lambda: [compare("Table 5: random labels on CiteSeer", "citeseer", "uniform")],
         "arxiv": lambda: [compare("Table 1: biased labels on ogbn-arxiv", "ogbn-arxiv")],
     }
-    return [table for e in experiments if e.name in made for table in made[e.name]()]
+    return [table for e in experiments if e.name in makers for table in makers[e.name]()]
 
 
-def main_table(records: Records, runs: int = 10) -> str:
-    """Cora and PubMed side by side, for the README."""
-    return comparison("Biased labels", ["cora", "pubmed"], "released", records, runs).markdown()
+SUMMARY_ROWS = (
+    ("gcn", "default", "GCN"),
+    ("m3s", "default", "M3S"),
+    ("srgnn_st", "default", "SR-GNN + ST"),
+    ("em", "default", "seeded EM (part of our default)"),
+    ("dcgst", "paper", "DC-GST, settings of the paper"),
+    ("dcgst", "default", "DC-GST, our default"),
+)
+SUMMARY_DATASETS = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
+
+
+def summary_table(records: Records, runs: int = 10) -> str:
+    """Render the mean accuracy over all label rates of each dataset as a short Markdown table."""
+    headers = ["biased labels", *SUMMARY_DATASETS.values()]
+    rows = []
+    for method, preset, title in SUMMARY_ROWS:
+        row = [title]
+        for dataset in SUMMARY_DATASETS:
+            named = f"paper/{dataset}" if preset == "paper" else preset
+            rates = RATES[dataset]
+            cells = [Cell(dataset, method, rate, preset=named, runs=runs) for rate in rates]
+            published = [published_result(dataset, "released", rate, method) for rate in rates]
+            row.append(_summary_text(records.find_all(cells), published))
+        rows.append(row)
+    lines = [headers, ["---"] * len(headers), *rows]
+    body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return (
+        f"{body}\n\nAccuracy in %, mean over the label rates of the paper and {runs} runs; in "
+        "parentheses the published value. More methods, label rates and significance: "
+        "[results](docs/results.md)."
+    )
+
+
+def _summary_text(found: list[StoredRecord] | None, published: list[PublishedResult | None]) -> str:
+    """Mean accuracy, and the mean published accuracy if all values are published."""
+    text = "–" if found is None else f"{mean(record['mean'] for record in found):.1f}"
+    values = [p.mean for p in published if p is not None and p.mean is not None]
+    return f"{text} ({mean(values):.1f})" if len(values) == len(published) else text

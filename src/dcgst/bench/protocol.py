@@ -1,4 +1,4 @@
-"""One cell of an experiment: a method on a data set, some labels, several runs."""
+"""The protocol of every experiment: sample labels, fit several runs, measure accuracy."""
 
 from __future__ import annotations
 
@@ -9,20 +9,30 @@ from typing import Any
 
 import numpy as np
 
-from dcgst.bench.provenance import PeakMemory, commit, device_name
+from dcgst.bench.provenance import PeakMemory, current_commit, device_name
+from dcgst.engine.device import resolve_device
 from dcgst.engine.training import Callback
 from dcgst.evaluate.metrics import accuracy
 from dcgst.graph import Graph
 from dcgst.methods import Method
-from dcgst.methods.base import device_of
 from dcgst.splits import Split, sample
 from dcgst.version import versions
 
 
 @dataclass(frozen=True)
 class Labels:
-    """Which labels are given, how many, and in which runs."""
+    """Label sampling: which labels are given to a method, and in which runs.
 
+    Attributes:
+        sampler: Name of the label sampler.
+        rate: Number of labels as a fraction of all nodes.
+        per_class: Number of labels per class, as an alternative to ``rate``.
+        runs: Number of runs.
+        first_run: Number of the first run.
+    """
+
+    # Studies of dcgst.bench.tuning contain the repr of this class in their name. If the class or
+    # a field is renamed, existing studies are not continued.
     sampler: str = "released"
     rate: float | None = None
     per_class: int | None = None
@@ -30,6 +40,7 @@ class Labels:
     first_run: int = 0
 
     def sample(self, graph: Graph) -> Split:
+        """Sample a split of a graph."""
         return sample(
             graph,
             self.sampler,
@@ -42,7 +53,32 @@ class Labels:
 
 @dataclass(frozen=True)
 class Record:
-    """What came out of one cell; accuracies in percent, one per run."""
+    """Result of one cell, with its settings and its origin.
+
+    Attributes:
+        dataset: Name of the dataset.
+        method: Name of the method.
+        backbone: Name of the backbone; None if the method has none.
+        sampler: Name of the label sampler.
+        rate: Requested number of labels as a fraction of all nodes.
+        per_class: Number of labels per class; None if it differs between classes.
+        runs: Number of runs.
+        first_run: Number of the first run.
+        preset: Name of the preset.
+        accuracy: Test accuracy of each run in percent.
+        mean: Mean of ``accuracy``.
+        std: Population standard deviation of ``accuracy``.
+        cmd_before: Mean CMD between labeled and other nodes before pseudo-labeling.
+        cmd_after: Mean CMD between labeled and other nodes after pseudo-labeling.
+        seconds: Time of all runs together.
+        official: Whether the features are the official ones.
+        settings: All settings of the method.
+        device: Name of the device.
+        peak_mib: Peak memory in MiB.
+        commit: Commit of the code.
+        versions: Versions of the libraries.
+        stages: History of each run; None if it was not requested.
+    """
 
     dataset: str
     method: str
@@ -66,7 +102,6 @@ class Record:
     commit: str | None
     versions: dict[str, str]
     stages: list[list[dict[str, float]]] | None = None
-    """The history of each run, where it was asked for."""
 
 
 def run_cell(
@@ -78,12 +113,21 @@ def run_cell(
     *,
     stages: bool = False,
 ) -> Record:
-    """Fit all runs and measure accuracy on the pool; the standard deviation is over the runs.
+    """Fit all runs of a method and measure accuracy on the test nodes.
 
-    With ``stages`` the record also tells the history of every run.
+    Args:
+        graph: Graph with true labels.
+        method: Method to fit.
+        labels: Label sampling.
+        preset: Name of the preset, stored in the record.
+        callbacks: Callbacks passed to the method.
+        stages: Whether to store the history of each run.
+
+    Returns:
+        The record.
     """
     split = labels.sample(graph)
-    device = device_of(method.device)
+    device = resolve_device(method.device)
     memory = PeakMemory(device)
     start = time.perf_counter()
     results = method.fit_runs(graph, split, callbacks=callbacks)
@@ -96,10 +140,10 @@ def run_cell(
     return Record(
         dataset=graph.name,
         method=method.name,
-        backbone=getattr(method, "backbone", None),
+        backbone=method.config().get("backbone"),
         sampler=labels.sampler,
         rate=labels.rate,
-        per_class=_per_class(graph, split),
+        per_class=_labels_per_class(graph, split),
         runs=labels.runs,
         first_run=labels.first_run,
         preset=preset,
@@ -110,20 +154,20 @@ def run_cell(
         cmd_after=round(float(np.mean([r.cmd_after for r in results])), 4),
         seconds=round(seconds, 3),
         official=graph.official,
-        settings=method.get_params(),
+        settings=method.config(),
         device=device_name(device),
         peak_mib=memory.mib(),
-        commit=commit(),
+        commit=current_commit(),
         versions=versions(),
-        stages=[_rounded(result.history) for result in results] if stages else None,
+        stages=[_round_history(result.history) for result in results] if stages else None,
     )
 
 
-def _rounded(history: list[dict[str, float]]) -> list[dict[str, float]]:
-    return [{key: round(value, 4) for key, value in record.items()} for record in history]
+def _round_history(history: list[dict[str, float]]) -> list[dict[str, float]]:
+    return [{key: round(value, 4) for key, value in entry.items()} for entry in history]
 
 
-def _per_class(graph: Graph, split: Split) -> int | None:
-    """Labels per class, if all classes have equally many."""
+def _labels_per_class(graph: Graph, split: Split) -> int | None:
+    """Return the number of training labels per class, or None if it differs between classes."""
     counts = np.bincount(graph.labels[split.train[0]], minlength=graph.num_classes)
     return int(counts[0]) if (counts == counts[0]).all() else None

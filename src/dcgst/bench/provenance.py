@@ -1,4 +1,4 @@
-"""Where a figure comes from: device, commit, memory."""
+"""Origin of a result: commit, device and peak memory."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ import torch
 
 
 @cache
-def commit() -> str | None:
-    """The commit that is checked out, with a plus if files differ from it; None outside of git.
+def current_commit() -> str | None:
+    """Return the commit of this source tree, with a plus sign if tracked files were modified.
 
-    ``DCGST_COMMIT`` says it for a copy that git does not know.
+    The environment variable ``DCGST_COMMIT`` overrides it, for a copy without a git repository.
+
+    Returns:
+        The abbreviated commit, or None outside a git repository.
     """
-    if stated := os.environ.get("DCGST_COMMIT"):
-        return stated
+    if override := os.environ.get("DCGST_COMMIT"):
+        return override
     folder = Path(__file__).parent
 
     def git(*arguments: str) -> str:
@@ -30,24 +33,27 @@ def commit() -> str | None:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     try:
-        changed = git("status", "--porcelain", "--untracked-files=no", "--", str(folder.parent))
-        return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
+        modified = git("status", "--porcelain", "--untracked-files=no", "--", str(folder.parent))
+        return git("rev-parse", "--short=12", "HEAD") + ("+" if modified else "")
     except (OSError, subprocess.CalledProcessError):
         return None
 
 
 def device_name(device: torch.device) -> str:
-    """The graphics card, or the kind of processor."""
+    """Return the name of the GPU, or the architecture and number of threads of the CPU."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"CPU ({platform.machine()}, {torch.get_num_threads()} threads)"
 
 
 class PeakMemory:
-    """The most memory in use at once since it was made, in MiB.
+    """Peak memory in use since the object was created.
 
-    On a GPU what tensors took there; on a CPU what the process held, where the system lets it be
-    counted anew, and otherwise the most since the process began.
+    On a GPU, this is the memory of tensors. On a CPU, it is the resident memory of the process.
+    If the operating system cannot reset that peak, it counts from the start of the process.
+
+    Args:
+        device: Device to measure.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -57,11 +63,12 @@ class PeakMemory:
         else:
             gc.collect()
             with contextlib.suppress(OSError, AttributeError):
-                ctypes.CDLL(None).malloc_trim(0)  # what earlier work left is given back
+                ctypes.CDLL(None).malloc_trim(0)  # return free memory to the operating system
             with contextlib.suppress(OSError):
-                Path("/proc/self/clear_refs").write_text("5")
+                Path("/proc/self/clear_refs").write_text("5")  # reset VmHWM
 
     def mib(self) -> float:
+        """Return the peak so far in MiB."""
         if self.device.type == "cuda":
             return round(torch.cuda.max_memory_allocated(self.device) / 2**20, 1)
         with contextlib.suppress(OSError):

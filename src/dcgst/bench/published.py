@@ -1,4 +1,4 @@
-"""The paper's tables as data."""
+"""Results published in the paper."""
 
 from __future__ import annotations
 
@@ -10,30 +10,37 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A mean over ten runs and its standard deviation, in percent; None where memory ran out."""
+class PublishedResult:
+    """Published accuracy over ten runs, in percent.
+
+    Attributes:
+        mean: Mean; None if the method ran out of memory.
+        std: Standard deviation; None if the method ran out of memory.
+    """
 
     mean: float | None
     std: float | None
 
 
-def published(dataset: str, sampler: str, rate: float | None, method: str) -> Figure | None:
-    """What the paper reports for a cell of its main tables; None if it has no such cell."""
+def published_result(
+    dataset: str, sampler: str, rate: float | None, method: str
+) -> PublishedResult | None:
+    """Return a result of the paper's main tables, or None if the paper has no such result."""
     part = {"released": "biased", "uniform": "random"}.get(sampler, "")
     table = _tables().get(part, {}).get(dataset, {})
     if rate not in table.get("rates", []) or method not in table:
         return None
-    return _figure(table[method][table["rates"].index(rate)])
+    return _parse(table[method][table["rates"].index(rate)])
 
 
-def published_ablation(dataset: str, ablation: str) -> Figure | None:
-    """What the paper reports for ``full``, ``no_ep_cmd``, ``no_ner`` or ``no_ep``."""
+def published_ablation(dataset: str, ablation: str) -> PublishedResult | None:
+    """Return the result of ``full``, ``no_ep_cmd``, ``no_ner`` or ``no_ep``, or None."""
     value = _tables()["ablation"].get(dataset, {}).get(ablation)
-    return None if value is None else _figure(value)
+    return None if value is None else _parse(value)
 
 
-def _figure(value: list[float] | None) -> Figure:
-    return Figure(None, None) if value is None else Figure(*value)
+def _parse(value: list[float] | None) -> PublishedResult:
+    return PublishedResult(None, None) if value is None else PublishedResult(*value)
 
 
 @cache

@@ -1,65 +1,92 @@
-"""A file of records: one JSON object a line, appended whole or not at all."""
+"""A file of records in JSON Lines format, to which records are appended durably."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from dcgst.bench.cells import key_of
+from dcgst.bench.cells import Cell, key_of
 from dcgst.bench.protocol import Record
 from dcgst.errors import InputError
-from dcgst.methods import METHODS
 
-NEEDED = ("dataset", "method", "rate", "sampler", "runs", "first_run", "settings", "accuracy")
-"""What a line must have to be a record."""
+StoredRecord = dict[str, Any]
+"""The fields of a record as read from a file."""
+
+REQUIRED_FIELDS = (
+    "dataset",
+    "method",
+    "rate",
+    "sampler",
+    "runs",
+    "first_run",
+    "settings",
+    "accuracy",
+)
 
 
 class Records:
-    """What is known, by key.
+    """The records of a file, by key.
 
-    Later lines take the place of earlier ones, but substitute features never that of official ones,
-    nor a record without history that of one with it.
+    If several records have the same key, the last one is used, with two exceptions: a record with
+    substitute features never replaces one with official features, and a record without history
+    never replaces one with history.
 
     Args:
-        path: a file that may not be there yet.
+        path: File of records. It does not need to exist.
+
+    Attributes:
+        path: The file.
+        by_key: The record of each key.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.by_key: dict[str, dict[str, Any]] = {}
+        self.by_key: dict[str, StoredRecord] = {}
         for record in _read(path):
-            if record["method"] in METHODS:
-                self._take(record)
+            # Skip records of unknown methods and of settings that are no longer supported.
+            with contextlib.suppress(InputError):
+                self._update(record)
+
+    def find(self, cell: Cell) -> StoredRecord | None:
+        """Return the record of a cell, or None if there is none."""
+        return self.by_key.get(cell.key)
+
+    def find_all(self, cells: Sequence[Cell]) -> list[StoredRecord] | None:
+        """Return the records of all cells, or None if any is missing."""
+        found = [self.find(cell) for cell in cells]
+        complete = [record for record in found if record is not None]
+        return complete if len(complete) == len(found) else None
 
     def add(self, record: Record) -> None:
-        """Append a record; what is written is on the disk when this returns."""
+        """Append a record to the file, and flush it to disk."""
         fields = dataclasses.asdict(record)
         line = (json.dumps(fields, allow_nan=False, default=float) + "\n").encode()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with open(self.path, "ab") as file:
-            if file.tell() and not _ends_a_line(self.path):
-                line = b"\n" + line  # what was cut off stays a line of its own
+            if file.tell() and not _ends_with_newline(self.path):
+                line = b"\n" + line  # an interrupted write left an incomplete line
             file.write(line)
             file.flush()
             os.fsync(file.fileno())
-        self._take(fields)
+        self._update(fields)
 
-    def _take(self, record: dict[str, Any]) -> None:
+    def _update(self, record: StoredRecord) -> None:
         key = key_of(record)
-        known = self.by_key.get(key)
-        if known is None or _worth(record) >= _worth(known):
+        current = self.by_key.get(key)
+        if current is None or _priority(record) >= _priority(current):
             self.by_key[key] = record
 
 
-def _worth(record: dict[str, Any]) -> tuple[bool, bool]:
+def _priority(record: StoredRecord) -> tuple[bool, bool]:
     return bool(record.get("official", True)), record.get("stages") is not None
 
 
-def _read(path: Path) -> Iterator[dict[str, Any]]:
+def _read(path: Path) -> Iterator[StoredRecord]:
     if not path.exists():
         return
     try:
@@ -73,19 +100,22 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
             record = json.loads(line)
         except json.JSONDecodeError as error:
             if line.startswith("{"):
-                continue  # begun like a record: a write that was interrupted
+                continue  # a record whose write was interrupted
             raise InputError(
-                f"{path}, line {number}: not JSON ({error.msg}); mend or delete it"
+                f"{path}, line {number}: not JSON ({error.msg}); fix or delete this line"
             ) from error
-        lacking = [name for name in NEEDED if not isinstance(record, dict) or name not in record]
-        if lacking:
+        absent = [
+            name for name in REQUIRED_FIELDS if not isinstance(record, dict) or name not in record
+        ]
+        if absent:
             raise InputError(
-                f"{path}, line {number}: not a record, it has no {lacking[0]!r}; mend or delete it"
+                f"{path}, line {number}: not a record, field {absent[0]!r} is missing; "
+                "fix or delete this line"
             )
         yield record
 
 
-def _ends_a_line(path: Path) -> bool:
+def _ends_with_newline(path: Path) -> bool:
     with open(path, "rb") as file:
         file.seek(-1, os.SEEK_END)
         return file.read(1) == b"\n"

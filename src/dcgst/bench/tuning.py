@@ -1,37 +1,39 @@
-"""Choosing settings: the same number of trials for every method, never on the reported runs."""
+"""Hyperparameter search: the same number of trials for every method, never on reported runs."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dcgst.bench.protocol import Labels
-from dcgst.engine.random import derive
-from dcgst.errors import InputError, unknown
+from dcgst.engine.random import Purpose, derive
+from dcgst.errors import InputError, unknown_name
 from dcgst.evaluate.metrics import accuracy
+from dcgst.files import write_text
 from dcgst.graph import Graph
 from dcgst.methods import method
 from dcgst.splits import Split
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
+    from optuna.trial import FrozenTrial
 
-REPORTED = 10
-"""Runs 0 to 9 are reported; settings are chosen on later ones."""
+NUM_REPORTED_RUNS = 10
+"""Runs 0 to 9 are reported. Tuning uses later runs."""
 
-HELD_OUT = 0.2
-"""Share of the pool that is held out as a second validation set."""
+HELD_OUT_FRACTION = 0.2
+"""Fraction of the pool that is held out to score the trials."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers between two ends, by default on a logarithmic scale."""
+    """An interval of numbers, sampled on a logarithmic scale if ``log`` is true."""
 
     low: float
     high: float
@@ -39,14 +41,14 @@ class Range:
 
 
 Space = dict[str, Range | tuple[Any, ...]]
-"""What may be tried: a range, or a list of values."""
+"""Search space: a range or a tuple of choices for each setting."""
 
 NETWORK: Space = {"dropout": (0.2, 0.5, 0.8), "weight_decay": Range(1e-5, 1e-2)}
-ROUNDS: Space = {"stages": (1, 2, 3, 5, 8)}
+STAGES: Space = {"stages": (1, 2, 3, 5, 8)}
 SPACES: dict[str, Space] = {
     "gcn": NETWORK,
-    "st": {**NETWORK, **ROUNDS},
-    "m3s": {**NETWORK, **ROUNDS, "clusters": (50, 100, 200, 400)},
+    "st": {**NETWORK, **STAGES},
+    "m3s": {**NETWORK, **STAGES, "clusters": (50, 100, 200, 400)},
     "drgst": {
         **NETWORK,
         "stages": (1, 2, 3, 5),
@@ -56,7 +58,7 @@ SPACES: dict[str, Space] = {
     },
     "srgnn": {**NETWORK, "cmd_weight": Range(0.03, 10.0), "weighting": ("none", "kmm")},
     "eerm": {**NETWORK, "risk_weight": Range(0.1, 10.0), "environments": (3, 5, 10)},
-    "srgnn_st": {**NETWORK, **ROUNDS, "cmd_weight": Range(0.03, 10.0)},
+    "srgnn_st": {**NETWORK, **STAGES, "cmd_weight": Range(0.03, 10.0)},
     "dcgst": {
         **NETWORK,
         "ner_weight": Range(0.01, 1.0),
@@ -71,17 +73,18 @@ SPACES: dict[str, Space] = {
     },
     "lp": {"alpha": (0.5, 0.8, 0.9, 0.95, 0.99)},
 }
+"""Search space of each method."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """What is to be tuned, on which labels.
+    """A hyperparameter search for one method.
 
     Attributes:
-        method: its name.
-        labels: the runs to choose on; none of the reported ones.
-        preset: where the settings that are not tried come from.
-        device: where to compute.
+        method: Name of the method.
+        labels: Label sampling. The runs must not be among the reported ones.
+        preset: Preset of all settings outside the search space.
+        device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
     """
 
     method: str
@@ -90,24 +93,28 @@ class Search:
     device: str = "auto"
 
     def check(self) -> None:
-        """Raise if the method has no space, or the runs are among those that are reported."""
+        """Check the search.
+
+        Raises:
+            InputError: If the method has no search space, or if reported runs are included.
+        """
         if self.method not in SPACES:
-            raise unknown("method to tune", self.method, SPACES)
-        if self.labels.first_run < REPORTED:
+            raise unknown_name("method to tune", self.method, SPACES)
+        if self.labels.first_run < NUM_REPORTED_RUNS:
             raise InputError(
-                f"settings are chosen on runs from {REPORTED} on, got {self.labels.first_run}: "
-                f"runs 0 to {REPORTED - 1} are the ones reported"
+                f"first_run must be at least {NUM_REPORTED_RUNS} for tuning, got "
+                f"{self.labels.first_run}: runs 0 to {NUM_REPORTED_RUNS - 1} are the reported runs"
             )
 
     @property
     def preset_settings(self) -> dict[str, Any]:
-        """What the preset has of the settings that are tried."""
+        """Values of the preset for the settings in the search space."""
         settings = method(self.method, self.preset).get_params()
         return {name: settings[name] for name in SPACES[self.method]}
 
     @property
     def file_name(self) -> str:
-        """What tells this study's journal from every other's, but for the data set."""
+        """Name of the journal file, unique for each search on the same dataset."""
         labels = self.labels
         rate = f"{100 * labels.rate:g}-percent" if labels.rate else f"{labels.per_class}-per-class"
         runs = f"runs-{labels.first_run}-{labels.first_run + labels.runs - 1}"
@@ -115,25 +122,33 @@ class Search:
         return f"{self.method}-{preset}-{labels.sampler}-{rate}-{runs}.journal"
 
     def score(self, graph: Graph, split: Split, settings: dict[str, Any]) -> float:
-        """Mean accuracy on nodes held out from the pool, in percent."""
-        seen, held_out = hold_out(split, HELD_OUT)
+        """Fit the method and return the mean accuracy on held-out pool nodes, in percent."""
+        visible, held_out = hold_out(split, HELD_OUT_FRACTION)
         model = method(self.method, self.preset, **settings, device=self.device)
-        results = model.fit_runs(graph, seen)
-        hits = [
+        results = model.fit_runs(graph, visible)
+        accuracies = [
             accuracy(result.labels, graph.labels, mask)
             for result, mask in zip(results, held_out & (graph.labels >= 0), strict=True)
         ]
-        return 100 * float(np.mean(hits))
+        return 100 * float(np.mean(accuracies))
 
 
-def hold_out(split: Split, share: float) -> tuple[Split, np.ndarray[Any, np.dtype[np.bool_]]]:
-    """The split with a random share of each run's pool taken out, and what was, ``(R, n)``."""
-    taken = np.zeros_like(split.pool)
-    for run, number in enumerate(split.runs):
-        pool = np.flatnonzero(split.pool[run])
-        rng = np.random.default_rng(derive(number, 1))
-        taken[run, rng.permutation(pool)[: round(share * pool.size)]] = True
-    return replace(split, pool=split.pool & ~taken), taken
+def hold_out(split: Split, fraction: float) -> tuple[Split, NDArray[np.bool_]]:
+    """Remove a random fraction of the pool of each run.
+
+    Args:
+        split: Split of several runs.
+        fraction: Fraction of the pool to remove.
+
+    Returns:
+        The split without the removed nodes, and a mask of the removed nodes, ``(R, n)``.
+    """
+    held_out = np.zeros_like(split.pool)
+    for i, run in enumerate(split.runs):
+        pool = np.flatnonzero(split.pool[i])
+        rng = np.random.default_rng(derive(run, Purpose.HELD_OUT_POOL))
+        held_out[i, rng.permutation(pool)[: round(fraction * pool.size)]] = True
+    return replace(split, pool=split.pool & ~held_out), held_out
 
 
 def tune(
@@ -143,48 +158,52 @@ def tune(
     trials: int,
     report: Callable[[int, float], None] = lambda *_: None,
 ) -> dict[str, Any]:
-    """Try settings until the study has so many trials; the first are the preset's own.
+    """Run a study until it has the requested number of trials. The first trial is the preset.
 
-    The study lies in a journal at ``path`` and goes on where it stopped. Beside it, as JSON, its
-    outcome.
+    Args:
+        search: Method and labels to tune on.
+        graph: Graph with true labels.
+        path: Journal file of the study. An existing study continues. The summary is written to
+            the same path with suffix ``.json``.
+        trials: Total number of trials, earlier ones included.
+        report: Called with the number and the score of each finished trial.
 
     Returns:
-        What was found: the best settings, their score and that of the preset, every trial.
+        The summary: best settings and their score, score of the preset, and all trials.
     """
     search.check()
-    study = _study(search, graph.name, path)
+    study = _open_study(search, graph.name, path)
     split = search.labels.sample(graph)
-    finished = len(study.get_trials(deepcopy=False, states=_complete()))
+    num_finished = len(_finished_trials(study))
     if _preset_trial(search, study) is None:
         study.enqueue_trial(search.preset_settings)
 
     def objective(trial: Trial) -> float:
-        return search.score(graph, split, suggest(trial, SPACES[search.method]))
+        return search.score(graph, split, suggest_settings(trial, SPACES[search.method]))
 
     study.optimize(
         objective,
-        n_trials=max(0, trials - finished),
+        n_trials=max(0, trials - num_finished),
         callbacks=[lambda _, trial: report(trial.number, float(trial.values[0]))],
     )
-    outcome = _outcome(search, graph.name, study)
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(outcome, indent=1) + "\n", encoding="utf-8")
-    os.replace(part, path.with_suffix(".json"))
-    return outcome
+    summary = _summarize(search, graph.name, study)
+    write_text(path.with_suffix(".json"), json.dumps(summary, indent=1) + "\n")
+    return summary
 
 
-def suggest(trial: Trial, space: Space) -> dict[str, Any]:
-    """A value for every setting of the space."""
-    found: dict[str, Any] = {}
+def suggest_settings(trial: Trial, space: Space) -> dict[str, Any]:
+    """Let the trial suggest a value for each setting of the search space."""
+    settings: dict[str, Any] = {}
     for name, values in space.items():
         if isinstance(values, Range):
-            found[name] = trial.suggest_float(name, values.low, values.high, log=values.log)
+            settings[name] = trial.suggest_float(name, values.low, values.high, log=values.log)
         else:
-            found[name] = trial.suggest_categorical(name, values)
-    return found
+            settings[name] = trial.suggest_categorical(name, values)
+    return settings
 
 
-def _study(search: Search, dataset: str, path: Path) -> Study:
+def _open_study(search: Search, dataset: str, path: Path) -> Study:
+    """Create a study, or load it if its journal exists."""
     try:
         import optuna
         from optuna.storages import JournalStorage
@@ -196,40 +215,45 @@ def _study(search: Search, dataset: str, path: Path) -> Study:
     return optuna.create_study(
         study_name=f"{search.method} {search.preset} {dataset} {search.labels}",
         storage=JournalStorage(JournalFileBackend(str(path))),
-        sampler=optuna.samplers.TPESampler(seed=_trials_in(path)),
+        sampler=optuna.samplers.TPESampler(seed=_num_lines(path)),
         direction="maximize",
         load_if_exists=True,
     )
 
 
-def _trials_in(path: Path) -> int:
-    """A seed that goes on where a study stopped: lines of its journal."""
+def _num_lines(path: Path) -> int:
+    """Count the lines of a journal: a seed that differs each time a study continues."""
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
-def _preset_trial(search: Search, study: Study) -> Any:
-    """The finished trial of the preset's own settings, if there is one."""
-    done = study.get_trials(deepcopy=False, states=_complete())
-    return next((trial for trial in done if trial.params == search.preset_settings), None)
-
-
-def _complete() -> Any:
+def _finished_trials(study: Study) -> list[FrozenTrial]:
     from optuna.trial import TrialState
 
-    return (TrialState.COMPLETE,)
+    return study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
 
 
-def _outcome(search: Search, dataset: str, study: Study) -> dict[str, Any]:
-    done = study.get_trials(deepcopy=False, states=_complete())
+def _preset_trial(search: Search, study: Study) -> FrozenTrial | None:
+    """Return the finished trial with the settings of the preset, or None."""
+    finished = _finished_trials(study)
+    return next((trial for trial in finished if trial.params == search.preset_settings), None)
+
+
+def _summarize(search: Search, dataset: str, study: Study) -> dict[str, Any]:
+    preset_trial = _preset_trial(search, study)
+    assert preset_trial is not None  # the study begins with it
     return {
         "method": search.method,
         "preset": search.preset,
         "dataset": dataset,
         "labels": vars(search.labels),
-        "objective": f"accuracy on {HELD_OUT:.0%} of the pool, held out",
+        "objective": f"accuracy on {HELD_OUT_FRACTION:.0%} of the pool, held out",
         "best": {"settings": study.best_params, "score": round(study.best_value, 2)},
-        "preset_score": round(float(_preset_trial(search, study).values[0]), 2),
+        "preset_score": _score(preset_trial),
         "trials": [
-            {"settings": trial.params, "score": round(float(trial.values[0]), 2)} for trial in done
+            {"settings": trial.params, "score": _score(trial)} for trial in _finished_trials(study)
         ],
     }
+
+
+def _score(trial: FrozenTrial) -> float:
+    return round(float(trial.values[0]), 2)

@@ -1,61 +1,100 @@
-"""The application that the verbs are hung on, and what it does with errors."""
+"""The command-line application: verbs, global options, exit codes.
+
+Verbs are imported when they are used, so that ``dcgst --help`` does not import PyTorch.
+"""
 
 from __future__ import annotations
 
+import importlib
+import os
 import sys
-from typing import Annotated
+import traceback
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-import dcgst
-from dcgst.cli import bench, datasets, demo, fit, look, methods, reproduce, tune
-from dcgst.cli.output import errors
 from dcgst.errors import InputError
+from dcgst.version import VERSION
+
+VERBS = {
+    "demo": "Show the cost of biased labels, and the gain by DC-GST, on built-in data.",
+    "fit": "Learn from the labels in a table and predict all other nodes.",
+    "predict": "Predict with a stored model, on its own graph or another one.",
+    "diagnose": "Measure how few, how biased and how well connected the labels are.",
+    "explain": "Explain the predicted class of a node.",
+    "suggest": "Suggest which nodes to label next.",
+    "report": "Write the HTML report of a run.",
+    "bench": "Measure the accuracy of methods on datasets under one protocol.",
+    "reproduce": "Run the experiments of the paper and compare with the published results.",
+    "tune": "Search for better settings of a method.",
+    "datasets": "List the datasets.",
+    "methods": "List the methods, or the settings of one.",
+}
+"""Verbs and the first lines of their help texts."""
+
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+
+class LazyGroup(TyperGroup):
+    """A group of verbs, each in a module ``dcgst.cli.VERB`` with a function ``command``."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in VERBS:
+            return None
+        verb = typer.Typer(add_completion=False, rich_markup_mode=None)
+        verb.command(cmd_name)(importlib.import_module(f"dcgst.cli.{cmd_name}").command)
+        return typer.main.get_command(verb)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
 
 app = typer.Typer(
     name="dcgst",
-    help="Label all nodes of a graph from a few labels that are probably not representative.",
+    cls=LazyGroup,
+    help="Predict the classes of all nodes of a graph from a few, possibly biased labels.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command()(demo.demo)
-app.command()(fit.fit)
-app.command("predict")(look.predict_command)
-app.command("diagnose")(look.diagnose_command)
-app.command("explain")(look.explain_command)
-app.command("suggest")(look.suggest_command)
-app.command("report")(look.report_command)
-app.command()(bench.bench)
-app.command()(reproduce.reproduce)
-app.command("tune")(tune.tune_command)
-app.command()(datasets.datasets)
-app.command()(methods.methods)
-
-FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
-_debug = False
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"dcgst {dcgst.__version__}")
+def _show_version(requested: bool) -> None:
+    if requested:
+        typer.echo(f"dcgst {VERSION}")
         raise typer.Exit
 
 
 @app.callback()
 def options(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    modules: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import", metavar="MODULE", help="Import a module first, e.g. with your own methods."
+        ),
+    ] = None,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    global _debug
-    _debug = debug
+    for module in modules or ():
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise InputError(f"--import {module}: {error}") from error
 
 
 def main() -> None:
-    """Run the command line; exit 0 if all went well, 1 if it failed, 2 on bad usage or input."""
+    """Run the command line; exit codes: 0 success, 1 failure, 2 invalid usage or input."""
+    sys.path.append(os.getcwd())  # for --import MODULE and package.module:Class
     try:
         app()
     except InputError as error:
@@ -63,11 +102,11 @@ def main() -> None:
     except KeyboardInterrupt:
         _fail("Interrupted.", INTERRUPTED)
     except Exception as error:
-        _fail(f"Failed: {type(error).__name__}: {error} (--debug shows where)", FAILED)
+        _fail(f"Failed: {type(error).__name__}: {error} (use --debug for a traceback)", FAILED)
 
 
 def _fail(message: str, code: int) -> None:
-    if _debug:
-        raise
-    errors.print(message, highlight=False, markup=False, soft_wrap=True)
+    if "--debug" in sys.argv:
+        traceback.print_exc()
+    print(message, file=sys.stderr)
     sys.exit(code)

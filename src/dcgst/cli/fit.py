@@ -1,4 +1,4 @@
-"""``dcgst fit``: labels for all nodes of one's own graph."""
+"""``dcgst fit``: predict the classes of all nodes of your own graph."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from dcgst.cli.data import reads_graph
+from dcgst.cli.graph_options import with_graph_options
 from dcgst.cli.output import (
     JsonOption,
     QuietOption,
@@ -18,119 +18,117 @@ from dcgst.cli.output import (
     console,
     errors,
     print_json,
-    progress,
+    say,
+    training_progress,
 )
-from dcgst.diagnosis import diagnose
-from dcgst.errors import InputError
+from dcgst.cli.settings import make_method, split_pairs
+from dcgst.insight import diagnose, write_report
 from dcgst.io import Input
-from dcgst.methods import METHODS, Method, method
-from dcgst.methods.params import parse
-from dcgst.report import write_report
-from dcgst.runs import REPLICAS, Run
-from dcgst.runs import fit as fit_run
+from dcgst.methods import METHODS, Method
+from dcgst.methods.core.params import parse
+from dcgst.runs import GIVEN, PREDICTED, PSEUDO, REPLICAS, Run, fit
 from dcgst.runs.predictions import sources_of
 
+MOST_CLASSES = 30
+"""Maximum number of classes to print."""
 
-@reads_graph
-def fit(
+
+@with_graph_options
+def command(
     read_graph: Callable[[], Input],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to make.")] = Path("run"),
-    name: Annotated[str, typer.Option("--method", help=f"One of {', '.join(METHODS)}.")] = "dcgst",
-    preset: Annotated[str, typer.Option(help="Named settings.")] = "default",
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to create.")] = Path("run"),
+    name: Annotated[
+        str, typer.Option("--method", help="See dcgst methods; or package.module:Class.")
+    ] = "dcgst",
+    preset: Annotated[str, typer.Option(help="Named settings of the method.")] = "default",
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting, as name=value.")
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting; may be repeated."),
     ] = None,
     replicas: Annotated[
-        int | None, typer.Option(min=1, help=f"Runs to average.  [default: {REPLICAS}]")
+        int | None, typer.Option(min=1, help=f"Fits to average.  [default: {REPLICAS}]")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Decides everything random.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     validate: Annotated[
-        float, typer.Option(help="Share of the labels to set aside, to choose and calibrate by.")
+        float, typer.Option(help="Share of the labels to use for validation, not training.")
     ] = 0.0,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on after an interruption.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted fit.")] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Begin anew where there is a run.")
+        bool, typer.Option("--overwrite", help="Replace an existing run.")
     ] = False,
-    report: Annotated[bool, typer.Option(help="Also make the report.")] = True,
+    report: Annotated[bool, typer.Option(help="Write the report.")] = True,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Learn from the labels in a table and predict all other nodes of the graph."""
+    """Learn from the labels in a table and predict all other nodes."""
     model = _method(name, preset, settings or [], replicas, seed, device)
     check_folder(out)
-    found = read_graph()
+    data = read_graph()
     trainings = model.trainings * model.replicas
     try:
-        with progress(name, trainings, quiet or json) as after:
-            run = fit_run(
-                found,
+        with training_progress(name, trainings, quiet or json) as callback:
+            run = fit(
+                data,
                 out,
                 model,
                 validate=validate,
                 resume=resume,
                 overwrite=overwrite,
-                callbacks=[after],
+                callbacks=[callback],
             )
     except KeyboardInterrupt:
-        errors.print(f"Interrupted; the same command with --resume goes on in {out}.")
+        say(f"Interrupted. Repeat the command with --resume to continue in {out}.", errors)
         raise typer.Exit(130) from None
     page = write_report(run) if report else None
     if json:
         print_json(_facts(run))
         return
     _show(run)
-    console.print(f"\nPredictions: {out / 'predictions.csv'}", highlight=False, soft_wrap=True)
+    say(f"\nPredictions: {out / 'predictions.csv'}")
     if page is not None:
-        console.print(f"Report: {page}", highlight=False, soft_wrap=True)
-    console.print(f"Next: dcgst explain {out} ID, dcgst suggest {out} -n 10", highlight=False)
+        say(f"Report: {page}")
+    say(f"Next: dcgst explain {out} ID, dcgst suggest {out} -n 10")
 
 
 def _method(
-    name: str, preset: str, settings: list[str], replicas: int | None, seed: int, device: str
+    name: str, preset: str, pairs: list[str], replicas: int | None, seed: int, device: str
 ) -> Method:
-    kind = type(method(name))
+    kind = METHODS[name]
     values = {"seed": seed, "device": device, "replicas": 1 if kind.deterministic else REPLICAS}
     if replicas is not None:
         values["replicas"] = replicas
-    for item in settings:
-        key, equals, text = item.partition("=")
-        if not equals:
-            raise InputError(f"--set takes name=value, got {item!r}")
+    for key, text in split_pairs(pairs).items():
         values[key] = parse(kind, key, text)
-    return kind.from_preset(preset, **values)
+    return make_method(name, preset, values)
 
 
 def _facts(run: Run) -> dict[str, object]:
-    sources = sources_of(run.split.train[0] | run.split.val[0], run.stage).tolist()
+    sources = sources_of(run.result).tolist()
     return {
         "folder": str(run.folder),
         "method": run.info["method"],
         "nodes": run.graph.num_nodes,
         "classes": list(run.graph.class_names),
-        "given": sources.count("given"),
-        "pseudo": sources.count("pseudo"),
-        "predicted": sources.count("predicted"),
+        **{source: sources.count(source) for source in (GIVEN, PSEUDO, PREDICTED)},
         "calibration": run.info["calibration"],
         "seconds": run.info["seconds"],
     }
 
 
 def _show(run: Run) -> None:
-    """How many nodes of each class, and how sure."""
+    """Print the number of nodes and the mean probability of each class."""
     table = Table("class", "nodes", "given", "mean probability", box=None)
-    rows = run.predictions
-    for class_name in run.graph.class_names[:30]:
-        own = [row for row in rows if row["class"] == class_name]
-        new = [row["probability"] for row in own if row["source"] != "given"]
-        sure = f"{sum(new) / len(new):.0%}" if new else "–"
-        table.add_row(escape(class_name), str(len(own)), str(len(own) - len(new)), sure)
+    for class_name in run.graph.class_names[:MOST_CLASSES]:
+        own = [row for row in run.predictions if row["class"] == class_name]
+        new = [row["probability"] for row in own if row["source"] != GIVEN]
+        mean = f"{sum(new) / len(new):.0%}" if new else "–"
+        table.add_row(escape(class_name), str(len(own)), str(len(own) - len(new)), mean)
     console.print(table)
-    if run.graph.num_classes > 30:
-        console.print(f"… and {run.graph.num_classes - 30} more classes")
-    words = run.info["calibration"]["words"]
-    console.print(f"Probabilities: {words}.", highlight=False)
-    found = diagnose(run.graph, run.split.train[0] | run.split.val[0])
-    console.print(found.headline, highlight=False, markup=False)
-    for line in found.warnings:
-        console.print(f"Careful: {line}.", highlight=False, markup=False)
+    if run.graph.num_classes > MOST_CLASSES:
+        say(f"… and {run.graph.num_classes - MOST_CLASSES} more classes")
+    say(f"Calibration: {run.info['calibration']['words']}.", wrap=True)
+    diagnosis = diagnose(run.graph, run.split.given[0])
+    say(diagnosis.headline, wrap=True)
+    for line in diagnosis.warnings:
+        say(f"Warning: {line}.", wrap=True)

@@ -1,4 +1,4 @@
-"""What users see: tables, lines for machines, progress."""
+"""Terminal output: tables, JSON lines, progress bars."""
 
 from __future__ import annotations
 
@@ -21,65 +21,107 @@ from dcgst.errors import InputError
 console = Console()
 errors = Console(stderr=True)
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Show no progress and no notes.")]
 
 
+def say(text: str, to: Console = console, *, wrap: bool = False) -> None:
+    """Print text without markup or highlighting.
+
+    Args:
+        text: what to print.
+        to: standard output or standard error.
+        wrap: break lines at the screen width; for sentences, not for commands and paths.
+    """
+    to.print(text, highlight=False, markup=False, soft_wrap=not wrap)
+
+
+def print_json(record: Any) -> None:
+    """Print a dictionary or dataclass as one line of JSON."""
+    fields = record if isinstance(record, dict) else asdict(record)
+    typer.echo(json.dumps(fields, allow_nan=False, default=float))
+
+
 def check_file(path: Path) -> None:
-    """Raise before the work if a file could not be written in the end; make its folder."""
+    """Raise before a long computation if a file cannot be written; create its folder."""
     if path.is_dir():
-        raise InputError(f"{path} cannot be written: it is a folder, a file is needed")
+        raise InputError(f"{path} cannot be written: it is a folder, not a file")
     check_folder(path.absolute().parent)
     path.absolute().parent.mkdir(parents=True, exist_ok=True)
 
 
 def check_folder(path: Path) -> None:
-    """The same for a folder, which need not be there yet."""
-    there = next(p for p in (path.absolute(), *path.absolute().parents) if p.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK):
-        raise InputError(f"{path} cannot be written: {there} is no folder one may write to")
+    """Raise if a folder, which need not exist yet, cannot be written."""
+    existing = next(p for p in (path.absolute(), *path.absolute().parents) if p.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK):
+        raise InputError(f"{path} cannot be written: {existing} is not a writable folder")
 
 
-def print_json(record: Any) -> None:
-    fields = record if isinstance(record, dict) else asdict(record)
-    typer.echo(json.dumps(fields, allow_nan=False, default=float))
+class ProgressBar:
+    """A progress bar with remaining time; it appears after one second.
+
+    Args:
+        title: text before the bar.
+        total: amount of work, in any unit.
+        quiet: never show it.
+    """
+
+    def __init__(self, title: str, total: float, quiet: bool) -> None:
+        self.title, self.total = title, total
+        self.bar = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TimeRemainingColumn(),
+            console=errors,
+            transient=True,
+            disable=quiet or not errors.is_terminal,
+        )
+        self.task = self.bar.add_task(title, total=None)
+        self.started = self.updated = time.monotonic()
+
+    def describe(self, text: str) -> None:
+        """Show a text after the title."""
+        self.bar.update(self.task, description=f"{self.title}: {text}")
+
+    def advance_to(self, completed: float) -> None:
+        """Set the completed amount of work."""
+        now = time.monotonic()
+        if now - self.started > 1 and now - self.updated > 0.1:
+            self.updated = now
+            self.bar.start()
+            self.bar.update(self.task, total=self.total, completed=completed)
 
 
 @contextmanager
-def progress(title: str, trainings: int, quiet: bool) -> Iterator[Callback]:
-    """A bar over the epochs of so many trainings; shown on the terminal once it takes a while."""
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeRemainingColumn(),
-        console=errors,
-        transient=True,
-        disable=quiet or not errors.is_terminal,
-    )
-    task = bar.add_task(title, total=None)
-    finished, shown, begun = 0, 0.0, time.monotonic()
-
-    def after_epoch(epoch: Epoch | StageEnd) -> None:
-        nonlocal finished, shown
-        if isinstance(epoch, StageEnd):
-            record = epoch.records[0]
-            said = (
-                f"stage {epoch.number}, shift {record['cmd']:.3f}, {record['labeled']:.0f} labels"
-            )
-            bar.update(task, description=f"{title}: {said}")
-            return
-        now = time.monotonic()
-        part = (epoch.number + 1) / epoch.total
-        if epoch.number + 1 == epoch.total:
-            finished += epoch.loss.numel()
-            part = 0.0
-        if now - shown > 0.1 and now - begun > 1:
-            shown = now
-            bar.start()
-            bar.update(task, total=trainings, completed=finished + part * epoch.loss.numel())
-
+def progress(title: str, total: float, quiet: bool) -> Iterator[ProgressBar]:
+    """Show a progress bar while the block runs."""
+    bar = ProgressBar(title, total, quiet)
     try:
-        yield after_epoch
+        yield bar
     finally:
-        bar.stop()
+        bar.bar.stop()
+
+
+@contextmanager
+def training_progress(title: str, trainings: int, quiet: bool) -> Iterator[Callback]:
+    """Show the progress of trainings; yields a callback for ``fit``."""
+    with progress(title, trainings, quiet) as bar:
+        finished = 0
+
+        def on_event(event: Epoch | StageEnd) -> None:
+            nonlocal finished
+            if isinstance(event, StageEnd):
+                record = event.records[0]
+                bar.describe(
+                    f"stage {event.number}, shift {record['cmd']:.3f}, "
+                    f"{record['labeled']:.0f} labels"
+                )
+                return
+            part = (event.number + 1) / event.total
+            replicas = event.loss.numel()
+            bar.advance_to(finished + part * replicas)
+            if event.number + 1 == event.total:
+                finished += replicas
+
+        yield on_event

@@ -1,20 +1,26 @@
-"""``dcgst reproduce``: the paper's tables and figures, ours beside the published."""
+"""``dcgst reproduce``: the paper's tables and figures with our results and the published ones."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as RichTable
 
 from dcgst.bench.cells import Cell
-from dcgst.bench.experiments import EXPERIMENTS, Experiment, cells_of, chosen
+from dcgst.bench.experiments import EXPERIMENTS, Experiment, cells_of, select_experiments
 from dcgst.bench.figures import FIGURES, draw, import_matplotlib
-from dcgst.bench.grid import Finished, estimate, missing, run_grid, workers_for
-from dcgst.bench.pages import page, tables
+from dcgst.bench.grid import (
+    CellResult,
+    default_num_workers,
+    estimate_seconds,
+    missing_cells,
+    run_grid,
+)
+from dcgst.bench.pages import make_tables, render_page
 from dcgst.bench.records import Records
 from dcgst.bench.tables import Table
 from dcgst.cli.output import (
@@ -25,44 +31,48 @@ from dcgst.cli.output import (
     console,
     errors,
     print_json,
+    progress,
+    say,
 )
-from dcgst.datasets import CATALOGUE
+from dcgst.cli.settings import split_list
+from dcgst.datasets import DATASETS
+from dcgst.engine.device import resolve_device
 from dcgst.errors import InputError
-from dcgst.methods.base import device_of
+from dcgst.files import write_text
 
 NAMES = ", ".join(EXPERIMENTS)
 
 
-def reproduce(
+def command(
     what: Annotated[
         list[str] | None, typer.Argument(help=f"Any of {NAMES}; or all.", show_default=False)
     ] = None,
     only: Annotated[
         str | None,
-        typer.Option(help="The same, comma-separated; of those named, if any.", show_default=False),
+        typer.Option(help="Comma-separated subset of the experiments.", show_default=False),
     ] = None,
     runs: Annotated[int, typer.Option(min=1, help="Runs of each cell; the paper has 10.")] = 10,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Cells at once.  [default: one per core]")
+        int | None, typer.Option(min=1, help="Cells to run in parallel.  [default: one per core]")
     ] = None,
     results: Annotated[
-        Path, typer.Option(help="File of records: what is in it is not run again.")
+        Path, typer.Option(help="File of records; cells in it are not run again.")
     ] = Path("reproduction/records.jsonl"),
-    figures: Annotated[Path, typer.Option(help="Folder for the figures, as SVG and PNG.")] = Path(
+    figures: Annotated[Path, typer.Option(help="Folder for the figures (SVG and PNG).")] = Path(
         "reproduction/figures"
     ),
     page_path: Annotated[
-        Path | None, typer.Option("--page", help="Also write all tables as a page in Markdown.")
+        Path | None, typer.Option("--page", help="Also write all tables as a Markdown page.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List what would be run, and for how long.")
+        bool, typer.Option("--dry-run", help="List the cells and their estimated time.")
     ] = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Run the paper's experiments and show ours beside the published figures."""
-    experiments = _chosen(what, only)
+    """Run the experiments of the paper and compare with the published results."""
+    experiments = _select(what, only)
     records = Records(results)
     check_file(results)
     check_folder(figures)
@@ -70,145 +80,136 @@ def reproduce(
         check_file(page_path)
     if any(e.name in FIGURES for e in experiments):
         import_matplotlib()
-    cells = cells_of(experiments, runs)
-    todo = missing(cells, records)
+    plan = Plan(cells_of(experiments, runs), records, device, workers)
     if dry_run:
-        _list(cells, records, device, workers, json)
+        _list(plan, json)
         return
-    _begin(cells, todo, records, device, workers, json)
-    failed = _run(todo, records, device, workers, json, quiet) if todo else []
+    _announce(plan, json)
+    failed = _run(plan, json, quiet) if plan.missing else []
     if not json:
-        for table in tables(experiments, records, runs):
+        for table in make_tables(experiments, records, runs):
             _show(table)
     for experiment in experiments:
         if experiment.name in FIGURES:
-            written = draw(experiment.name, records, figures, runs)
+            files = draw(experiment.name, records, figures, runs)
             if not json:
-                _tell(experiment.name, written)
+                where = ", ".join(map(str, files)) or "not drawn, because cells are missing"
+                say(f"{experiment.name}: {where}")
     if page_path is not None:
-        part = page_path.with_suffix(".part")
-        part.write_text(page(records, runs), encoding="utf-8")
-        part.replace(page_path)
+        write_text(page_path, render_page(records, runs))
     if failed:
         lines = "\n".join(f"  {f.cell}: {f.error}" for f in failed)
-        errors.print(f"{len(failed)} of {len(todo)} cells failed; run again to retry:\n{lines}")
+        say(f"{len(failed)} of {len(plan.missing)} cells failed; run again to retry:", errors)
+        say(lines, errors)
         raise typer.Exit(1)
 
 
-def _chosen(what: list[str] | None, only: str | None) -> list[Experiment]:
-    """What is asked for; of all, without ogbn-arxiv where it is not here."""
-    named = chosen(what or ["all"])
+@dataclass
+class Plan:
+    """The cells of some experiments, and which of them have to be run."""
+
+    cells: list[Cell]
+    records: Records
+    device: str
+    requested_workers: int | None
+
+    def __post_init__(self) -> None:
+        target = resolve_device(self.device)
+        self.gpu = target.type == "cuda"
+        self.workers = self.requested_workers or default_num_workers(target)
+        self.missing = missing_cells(self.cells, self.records)
+        self.missing_keys = {cell.key for cell in self.missing}
+
+    def seconds(self, cell: Cell) -> float:
+        """Estimated time of a cell; timed cells run one at a time, others in parallel."""
+        return estimate_seconds(cell, self.records, self.gpu) / (1 if cell.timed else self.workers)
+
+
+def _select(what: list[str] | None, only: str | None) -> list[Experiment]:
+    """The requested experiments; ``all`` excludes ogbn-arxiv if it is not available."""
+    selected = select_experiments(what or ["all"])
     if only is not None:
-        some = chosen([name.strip() for name in only.split(",") if name.strip()])
-        named = [e for e in named if e in some]
-    if not named:
-        raise InputError(f"nothing is asked for; choose of: all, {NAMES}")
-    large = EXPERIMENTS["arxiv"]
-    by_name = "arxiv" in (what or []) or "arxiv" in (only or "")
-    if large in named and not by_name and not CATALOGUE["ogbn-arxiv"].present("ogbn-arxiv"):
-        errors.print("Without ogbn-arxiv, which is not here; dcgst reproduce arxiv says how.")
-        named.remove(large)
-    return named
+        some = select_experiments(list(split_list(only)))
+        selected = [e for e in selected if e in some]
+    if not selected:
+        raise InputError(f"no experiment selected; choose from: all, {NAMES}")
+    arxiv = EXPERIMENTS["arxiv"]
+    requested = "arxiv" in (what or []) or "arxiv" in (only or "")
+    if arxiv in selected and not requested and not DATASETS["ogbn-arxiv"].available():
+        say("ogbn-arxiv is not available and skipped; see dcgst reproduce arxiv.", errors)
+        selected.remove(arxiv)
+    return selected
 
 
-def _begin(
-    cells: list[Cell],
-    todo: list[Cell],
-    records: Records,
-    device: str,
-    workers: int | None,
-    json: bool,
-) -> None:
-    """Say how much is there already and how much is to be run; for machines, what is there."""
-    waiting = {cell.key for cell in todo}
-    done = [records.by_key[cell.key] for cell in cells if cell.key not in waiting]
+def _announce(plan: Plan, json: bool) -> None:
+    """Print how many cells are done and how long the others will take; as JSON, the records."""
+    done = [
+        plan.records.by_key[cell.key] for cell in plan.cells if cell.key not in plan.missing_keys
+    ]
     if json:
         for record in done:
             print_json(record)
         return
     if done:
-        where = sorted({str(record.get("device")) for record in done})
-        errors.print(f"{len(done)} of {len(cells)} cells from {records.path} ({', '.join(where)}).")
-    if todo:
-        target = device_of(device)
-        count = workers or workers_for(target)
-        seconds = _total(todo, records, target.type == "cuda", count)
-        errors.print(f"{len(todo)} cells to run, {count} at once, about {_time(seconds)}.")
+        devices = ", ".join(sorted({str(record.get("device")) for record in done}))
+        where = f"{plan.records.path} ({devices})"
+        say(f"{len(done)} of {len(plan.cells)} cells from {where}.", errors)
+    if plan.missing:
+        seconds = sum(plan.seconds(cell) for cell in plan.missing)
+        say(
+            f"{len(plan.missing)} cells to run, {plan.workers} in parallel, about "
+            f"{_time(seconds)}.",
+            errors,
+        )
 
 
-def _total(todo: list[Cell], records: Records, gpu: bool, workers: int) -> float:
-    """Seconds that cells will take; those that are timed run one by one."""
-    return sum(estimate(c, records, gpu) / (1 if c.timed else workers) for c in todo)
+def _run(plan: Plan, json: bool, quiet: bool) -> list[CellResult]:
+    """Run the missing cells with a progress bar; returns those that failed."""
+    estimates = {cell.key: plan.seconds(cell) for cell in plan.missing}
+    count, completed = 0, 0.0
+    with progress("reproduce", sum(estimates.values()), quiet or json) as bar:
 
-
-def _run(
-    todo: list[Cell],
-    records: Records,
-    device: str,
-    workers: int | None,
-    json: bool,
-    quiet: bool,
-) -> list[Finished]:
-    """Run the cells with a bar that knows how much is left; the failed ones come back."""
-    gpu = device_of(device).type == "cuda"
-    ahead = {cell.key: estimate(cell, records, gpu) for cell in todo}
-    total = sum(ahead.values())
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
-        console=errors,
-        transient=True,
-        disable=quiet or json or not errors.is_terminal,
-    )
-    with bar:
-        task = bar.add_task("starting", total=len(todo), left="")
-        begun = bar.get_time()
-
-        def report(finished: Finished) -> None:
-            del ahead[finished.cell.key]
-            if finished.record is not None and json:
-                print_json(finished.record)
-            rest = sum(ahead.values())
-            left = (bar.get_time() - begun) * rest / max(total - rest, 1e-9)
-            words = f"about {_time(left)} left"
-            bar.update(task, advance=1, description=f"done: {finished.cell}", left=words)
+        def report(result: CellResult) -> None:
+            nonlocal count, completed
+            count, completed = count + 1, completed + estimates[result.cell.key]
+            if result.record is not None and json:
+                print_json(result.record)
+            bar.describe(f"{count} of {len(estimates)} cells, last {result.cell}")
+            bar.advance_to(completed)
 
         try:
-            done = run_grid(todo, records, device=device, workers=workers, report=report)
+            results = run_grid(
+                plan.missing,
+                plan.records,
+                device=plan.device,
+                workers=plan.requested_workers,
+                report=report,
+            )
         except KeyboardInterrupt:
-            kept = len(todo) - len(missing(todo, records))
-            errors.print(
-                f"Interrupted; {kept} of {len(todo)} cells are in {records.path}, and the same "
-                "command goes on."
+            stored = len(plan.missing) - len(missing_cells(plan.missing, plan.records))
+            say(
+                f"Interrupted. {stored} of {len(plan.missing)} cells are in {plan.records.path}; "
+                "run the same command to continue.",
+                errors,
             )
             raise typer.Exit(130) from None
-    return [finished for finished in done if finished.record is None]
+    return [result for result in results if result.record is None]
 
 
-def _list(
-    cells: list[Cell], records: Records, device: str, workers: int | None, json: bool
-) -> None:
-    """What would be run, and for how long."""
-    target = device_of(device)
-    left = missing(cells, records)
-    waiting = {cell.key for cell in left}
-    for cell in cells:
-        todo = cell.key in waiting
-        seconds = estimate(cell, records, target.type == "cuda") if todo else 0.0
+def _list(plan: Plan, json: bool) -> None:
+    """List all cells with their estimated time."""
+    for cell in plan.cells:
+        todo = cell.key in plan.missing_keys
+        seconds = estimate_seconds(cell, plan.records, plan.gpu) if todo else 0.0
         if json:
             print_json({"cell": str(cell), "done": not todo, "seconds": round(seconds, 1)})
         else:
-            state = f"about {_time(seconds)}" if todo else "done"
-            console.print(f"{cell}: {state}", highlight=False)
+            say(f"{cell}: {f'about {_time(seconds)}' if todo else 'done'}")
     if not json:
-        count = workers or workers_for(target)
-        total = _total(left, records, target.type == "cuda", count)
-        console.print(
-            f"\n{len(left)} of {len(cells)} cells to run, about {_time(total)} with {count} at "
-            "once."
+        total = sum(plan.seconds(cell) for cell in plan.missing)
+        say(
+            f"\n{len(plan.missing)} of {len(plan.cells)} cells to run, about {_time(total)} with "
+            f"{plan.workers} in parallel."
         )
 
 
@@ -216,11 +217,6 @@ def _time(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def _tell(name: str, written: list[Path]) -> None:
-    where = ", ".join(map(str, written)) or "not drawn, since cells are missing"
-    console.print(f"{name}: {where}", highlight=False)
 
 
 def _show(table: Table) -> None:
@@ -231,5 +227,5 @@ def _show(table: Table) -> None:
         shown.add_row(*(re.sub(r"\*\*(.+?)\*\*", r"[bold]\1[/bold]", cell) for cell in row))
     console.print(shown)
     for note in table.notes:
-        console.print(note, highlight=False)
+        say(note)
     console.print()

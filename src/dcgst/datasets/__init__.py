@@ -1,64 +1,80 @@
-"""Data sets by name: ``load("cora")``."""
+"""Datasets by name: ``load("cora")``; all names are in ``DATASETS``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
-from dcgst.datasets import arxiv, digits, npz, planetoid, shifted
-from dcgst.datasets.shifted import synthetic
-from dcgst.errors import unknown
+from dcgst.datasets import arxiv, digits, npz, planetoid
+from dcgst.datasets.entry import DATASETS, Dataset
+from dcgst.datasets.synthetic import synthetic
 from dcgst.graph import Graph
+from dcgst.io import read
 
-
-@dataclass(frozen=True)
-class Dataset:
-    """An entry of the catalogue: what the data set is, and how to get it."""
-
-    name: str
-    nodes: int
-    edges: int
-    features: int
-    classes: int
-    origin: str
-    present: Callable[[str], bool]
-    load: Callable[[str], Graph]
-
-
-CATALOGUE: dict[str, Dataset] = {
-    name: Dataset(name, *counts, origin, module.present, module.load)
-    for name, counts, origin, module in (
-        ("cora", (2708, 5278, 1433, 7), "kimiyoung/planetoid", planetoid),
-        ("citeseer", (3327, 4552, 3703, 6), "kimiyoung/planetoid", planetoid),
-        ("pubmed", (19717, 44324, 500, 3), "kimiyoung/planetoid", planetoid),
-        ("ogbn-arxiv", (169343, 1157799, 128, 40), "OGB", arxiv),
-        ("cora_ml", (2995, 8158, 2879, 7), "EdisonLeeeee/GraphData", npz),
-        ("amazon_photo", (7650, 119081, 745, 8), "EdisonLeeeee/GraphData", npz),
-        ("actor", (7600, 26659, 932, 5), "yandex-research", npz),
-        ("chameleon_filtered", (890, 8854, 2325, 5), "yandex-research", npz),
-        ("digits", (1797, 6309, 64, 10), "scikit-learn", digits),
-        ("synthetic", (1200, 3456, 32, 4), "made on the spot", shifted),
+for _name, _counts, _origin, _module in (
+    ("cora", (2708, 5278, 1433, 7), "kimiyoung/planetoid", planetoid),
+    ("citeseer", (3327, 4552, 3703, 6), "kimiyoung/planetoid", planetoid),
+    ("pubmed", (19717, 44324, 500, 3), "kimiyoung/planetoid", planetoid),
+    ("ogbn-arxiv", (169343, 1157799, 128, 40), "OGB", arxiv),
+    ("cora_ml", (2995, 8158, 2879, 7), "EdisonLeeeee/GraphData", npz),
+    ("amazon_photo", (7650, 119081, 745, 8), "EdisonLeeeee/GraphData", npz),
+    ("actor", (7600, 26659, 932, 5), "yandex-research", npz),
+    ("chameleon_filtered", (890, 8854, 2325, 5), "yandex-research", npz),
+    ("digits", (1797, 6309, 64, 10), "scikit-learn", digits),
+):
+    DATASETS.register(
+        _name,
+        Dataset(
+            _name,
+            partial(_module.load, _name),
+            partial(_module.available, _name),
+            _origin,
+            *_counts,
+        ),
     )
-}
-"""What there is; the last two need no files."""
+DATASETS.register(
+    "synthetic", Dataset("synthetic", synthetic, lambda: True, "generated", 1200, 3456, 32, 4)
+)
 
 
 def load(name: str) -> Graph:
-    """Load a data set by name; see ``dcgst datasets`` or ``CATALOGUE`` for what there is.
+    """Load a dataset by name, or a graph from a path.
 
-    ``synthetic/5000`` is the synthetic graph with so many nodes.
+    Args:
+        name: a name in ``DATASETS``, ``package.module:DATASET``, ``synthetic/5000`` for a synthetic
+            graph of that size, a graph file (``.npz``, ``.pt``, ``.graphml``), or a folder with
+            ``nodes.csv`` and ``edges.csv``.
+
+    Example:
+        >>> load("digits")
+        Graph('digits': 1797 nodes, 6309 edges, 64 features, 10 classes, 1797 labels)
     """
     kind, _, nodes = name.partition("/")
     if kind == "synthetic" and nodes.isdecimal():
         return synthetic(int(nodes), name=name)
-    if name not in CATALOGUE:
-        raise unknown("data set", name, CATALOGUE)
-    return CATALOGUE[name].load(name)
+    path = Path(name)
+    if name not in DATASETS and path.exists():
+        if path.is_dir():
+            return read(path / "nodes.csv", path / "edges.csv").graph
+        return read(path).graph
+    return DATASETS[name].load()
 
 
-def official_here(name: str) -> bool:
-    """Whether the published data are at hand, not a substitute; for all but ogbn-arxiv they are."""
+def register_dataset(dataset: Dataset) -> Dataset:
+    """Make a dataset available by name: ``load(name)``, ``--dataset name``."""
+    return DATASETS.register(dataset.name, dataset)
+
+
+def official_available(name: str) -> bool:
+    """Whether the published data are available, not a substitute."""
     return name != "ogbn-arxiv" or arxiv.official_folder() is not None
 
 
-__all__ = ["CATALOGUE", "Dataset", "load", "official_here", "synthetic"]
+__all__ = [
+    "DATASETS",
+    "Dataset",
+    "load",
+    "official_available",
+    "register_dataset",
+    "synthetic",
+]

@@ -1,4 +1,7 @@
-"""ogbn-arxiv (Hu et al., 2020), from OGB's own folder or from the bare graph."""
+"""ogbn-arxiv (Hu et al., NeurIPS 2020), from OGB's folder or from the graph without features.
+
+https://arxiv.org/abs/2005.00687
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dcgst.datasets.files import Source, cache_folder, data_folders, find, locate, write_atomically
-from dcgst.datasets.npz import read_arrays
-from dcgst.engine.spectral import spectral_features
+from dcgst.datasets.files import Source, cache_folder, data_folders, find, locate
 from dcgst.errors import InputError
+from dcgst.files import write_bytes
 from dcgst.graph import Graph
+from dcgst.io.npz import read_npz_arrays
+from dcgst.numerics.spectral import spectral_features
 
 SOURCE = Source(
     "ogbn_arxiv",
@@ -29,19 +33,21 @@ SPLITS = {"train": "train", "val": "valid", "test": "test"}
 DIMENSIONS = 128
 
 
-def present(name: str) -> bool:
+def available(name: str) -> bool:
+    """Whether the graph is on this machine, with or without the official features."""
     return official_folder() is not None or find(SOURCE, "graph.npz") is not None
 
 
 def load(name: str) -> Graph:
-    """OGB's features where the user has them, else spectral ones, and then marked unofficial."""
+    """Load the graph with OGB's features if available, else with spectral ones (unofficial)."""
     folder = official_folder()
     return _load_official(folder, name) if folder else _load_bare(name)
 
 
 def official_folder() -> Path | None:
-    places = (folder / SOURCE.folder for folder in data_folders())
-    return next((p for p in places if (p / "raw" / "node-feat.csv.gz").is_file()), None)
+    """OGB's folder with features and splits, if the user has it."""
+    folders = (folder / SOURCE.folder for folder in data_folders())
+    return next((p for p in folders if (p / "raw" / "node-feat.csv.gz").is_file()), None)
 
 
 def _load_official(folder: Path, name: str) -> Graph:
@@ -61,7 +67,7 @@ def _load_official(folder: Path, name: str) -> Graph:
 
 
 def _load_bare(name: str) -> Graph:
-    arrays = read_arrays(locate(SOURCE, "graph.npz"), ("edge_index", "y", *SPLITS.values()))
+    arrays = read_npz_arrays(locate(SOURCE, "graph.npz"), ("edge_index", "y", *SPLITS.values()))
     n = arrays["y"].size
     blank = np.zeros((n, 1), np.float32)
     structure = Graph.from_edges(arrays["edge_index"], blank)
@@ -77,19 +83,19 @@ def _load_bare(name: str) -> Graph:
         masks={key: _mask(arrays[file], n) for key, file in SPLITS.items()},
         name=name,
         official=False,
-        notes=["unofficial: OGB's features are not here, spectral ones take their place"],
+        notes=["unofficial: OGB's features are missing and replaced by spectral features"],
     )
 
 
 def _cached(path: Path, compute: Callable[[], NDArray[np.float32]]) -> NDArray[np.float32]:
-    """An array from the cache, computed and kept there the first time."""
+    """Load an array from the cache, or compute and store it."""
     if path.is_file():
-        kept: NDArray[np.float32] = np.load(path, allow_pickle=False)
-        return kept
+        stored: NDArray[np.float32] = np.load(path, allow_pickle=False)
+        return stored
     array = compute()
     buffer = io.BytesIO()
     np.save(buffer, array, allow_pickle=False)
-    write_atomically(path, buffer.getvalue())
+    write_bytes(path, buffer.getvalue())
     return array
 
 

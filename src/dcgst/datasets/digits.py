@@ -1,4 +1,4 @@
-"""Handwritten digits as a k-nearest-neighbour graph: comes with scikit-learn, needs no network."""
+"""Handwritten digits as a k-nearest-neighbor graph; part of scikit-learn, no download."""
 
 from __future__ import annotations
 
@@ -7,27 +7,29 @@ from numpy.typing import NDArray
 
 from dcgst.graph import Graph
 
-NEIGHBOURS = 5
+NEIGHBORS = 5
 _ROWS = 256
 
 
-def present(name: str) -> bool:
+def available(name: str) -> bool:
+    """Always true."""
     return True
 
 
 def load(name: str) -> Graph:
-    """1,797 images of 8 x 8 pixels; each is joined to its five nearest."""
+    """1,797 images of 8 x 8 pixels; each is connected to its five nearest neighbors."""
     from sklearn.datasets import load_digits
 
     images, labels = load_digits(return_X_y=True)
-    edges = nearest_neighbours(images, NEIGHBOURS)
+    edges = nearest_neighbors(images, NEIGHBORS)
     return Graph.from_edges(edges, images / 16, labels.astype(np.int64), name=name)
 
 
-def nearest_neighbours(points: NDArray[np.float64], count: int) -> NDArray[np.int64]:
-    """``(2, n * count)`` edges from each point to its nearest; ties go to the lower number.
+def nearest_neighbors(points: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+    """``(2, n * count)`` edges from each point to its nearest neighbors; ties by node number.
 
-    The points are whole numbers, so distances, and with them ties, are exact on every machine.
+    The coordinates are integers, so distances and ties are exact on every machine.
+    (``sklearn.neighbors`` does not define the order of ties.)
     """
     lengths = (points**2).sum(axis=1)
     nearest = []

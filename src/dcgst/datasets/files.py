@@ -1,19 +1,16 @@
-"""Finding the files of a data set: the user's folder, the cache, else the original source."""
+"""Files of datasets: in the user's folder, in the cache, or downloaded from their source."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-import tempfile
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
 from dcgst.errors import InputError
 
-TIMEOUT_S = 30
+TIMEOUT = 30
+"""Seconds to wait for a server."""
 
 
 @dataclass(frozen=True)
@@ -21,10 +18,10 @@ class Source:
     """A folder of files with one origin.
 
     Attributes:
-        folder: the folder's name below the data folder.
-        origin: where the files come from, for people.
-        url: prefix of their addresses; ``None`` if they cannot be fetched automatically.
-        remedy: what a user without them should do.
+        folder: name of the folder below the data folder.
+        origin: where the files come from.
+        url: prefix of their addresses; ``None`` if they cannot be downloaded automatically.
+        remedy: how a user can get them.
     """
 
     folder: str
@@ -33,7 +30,7 @@ class Source:
     remedy: str = ""
 
     def checksum(self, name: str) -> str | None:
-        """The SHA-256 of the original file, if known: only such files are downloaded."""
+        """SHA-256 of the original file, if known. Only such files are downloaded."""
         listing = files("dcgst.datasets") / f"{self.folder}.sha256"
         if not listing.is_file():
             return None
@@ -42,55 +39,56 @@ class Source:
 
 
 def data_folders() -> list[Path]:
-    """Where files are looked for, in order: ``$DCGST_DATA``, then the cache."""
+    """Folders to search, in order: ``$DCGST_DATA``, then the cache."""
     own = os.environ.get("DCGST_DATA")
     return [*([Path(own).expanduser()] if own else []), cache_folder()]
 
 
 def cache_folder() -> Path:
+    """``$XDG_CACHE_HOME/dcgst``, by default ``~/.cache/dcgst``."""
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(base).expanduser() / "dcgst"
 
 
 def find(source: Source, name: str) -> Path | None:
-    """The file if it is on this machine, else ``None``."""
-    places = (folder / source.folder / name for folder in data_folders())
-    return next((path for path in places if path.is_file()), None)
+    """The file, or ``None`` if it is not on this machine."""
+    paths = (folder / source.folder / name for folder in data_folders())
+    return next((path for path in paths if path.is_file()), None)
 
 
 def locate(source: Source, name: str) -> Path:
-    """The file, downloaded into the cache if need be; the error says which file to put where."""
+    """The file, downloaded into the cache if needed; raises with advice if that is impossible."""
     path = find(source, name)
     if path is not None:
         return path
     digest = source.checksum(name)
-    places = " or ".join(str(folder / source.folder / name) for folder in data_folders())
-    remedy = source.remedy or f"fetch it from {source.origin}"
+    paths = " or ".join(str(folder / source.folder / name) for folder in data_folders())
     if source.url is None or digest is None:
-        raise InputError(f"{source.folder}/{name} is not here; {remedy} and put it at {places}")
+        remedy = source.remedy or f"get it from {source.origin}"
+        raise InputError(f"{source.folder}/{name} is missing; {remedy} and put it at {paths}")
+    return _download(source, name, digest, paths)
+
+
+def _download(source: Source, name: str, digest: str, paths: str) -> Path:
+    import pooch
+
     url = f"{source.url}/{name}"
     try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT_S) as response:
-            content: bytes = response.read()
-    except (urllib.error.URLError, TimeoutError, OSError) as error:
+        return Path(
+            pooch.retrieve(
+                url,
+                known_hash=f"sha256:{digest}",
+                fname=name,
+                path=cache_folder() / source.folder,
+                downloader=pooch.HTTPDownloader(timeout=TIMEOUT),
+            )
+        )
+    except ValueError as error:
         raise InputError(
-            f"{source.folder}/{name} is not here and {url} cannot be reached ({error}); put the "
-            f"file at {places}, or set DCGST_DATA to a folder that holds {source.folder}/{name}"
+            f"{url} is not the expected file (its SHA-256 differs); nothing was stored"
         ) from error
-    if hashlib.sha256(content).hexdigest() != digest:
-        raise InputError(f"{url} is not the expected file (its SHA-256 differs); nothing was kept")
-    return write_atomically(cache_folder() / source.folder / name, content)
-
-
-def write_atomically(path: Path, content: bytes) -> Path:
-    """Write the whole file or nothing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    return path
+    except OSError as error:
+        raise InputError(
+            f"{source.folder}/{name} is missing and {url} cannot be reached ({error}); put the "
+            f"file at {paths}, or set DCGST_DATA to a folder that contains {source.folder}/{name}"
+        ) from error

@@ -1,7 +1,7 @@
-"""Reading old pickles without running what is in them.
+"""Safe reading of old pickle files.
 
-Pickle is code. The unpickler here knows the handful of types that the Planetoid and seed files are
-made of and refuses everything else.
+A pickle can run code. This unpickler allows only the few types that the Planetoid and seed files
+consist of and refuses all others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dcgst.errors import InputError
 
 
 class _StoredCSR:
-    """Stands in for SciPy's matrix of long ago: takes its state, runs nothing."""
+    """Replacement for old SciPy matrices: stores their state and runs no code."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.state = state
@@ -30,7 +30,7 @@ class _StoredCSR:
 
 
 _RECONSTRUCT = np.zeros(0).__reduce__()[0]
-_ADMITTED: dict[tuple[str, str], Any] = {
+_ALLOWED: dict[tuple[str, str], Any] = {
     ("scipy.sparse.csr", "csr_matrix"): _StoredCSR,
     ("scipy.sparse._csr", "csr_matrix"): _StoredCSR,
     ("numpy", "ndarray"): np.ndarray,
@@ -47,16 +47,16 @@ _ADMITTED: dict[tuple[str, str], Any] = {
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in _ADMITTED:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is not admitted")
-        return _ADMITTED[module, name]
+        if (module, name) not in _ALLOWED:
+            raise pickle.UnpicklingError(f"it refers to {module}.{name}, which is not allowed")
+        return _ALLOWED[module, name]
 
 
 def read_pickle(path: Path) -> Any:
-    """The content of a pickle made of plain containers, arrays and CSR matrices only."""
+    """Read a pickle of plain containers, arrays and CSR matrices."""
     try:
         with path.open("rb") as file:
             content = _Unpickler(file, encoding="latin1").load()
     except (pickle.UnpicklingError, EOFError, ValueError, KeyError, AttributeError, TypeError) as e:
-        raise InputError(f"{path} is not a file of the expected kind: {e}") from e
+        raise InputError(f"{path} is not a file of the expected type: {e}") from e
     return content.to_scipy() if isinstance(content, _StoredCSR) else content

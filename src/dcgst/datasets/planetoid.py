@@ -1,4 +1,7 @@
-"""Cora, CiteSeer and PubMed from the original ``ind.*`` files (Yang et al., 2016)."""
+"""Cora, CiteSeer and PubMed from the original ``ind.*`` files (Yang et al., ICML 2016).
+
+https://arxiv.org/abs/1603.08861
+"""
 
 from __future__ import annotations
 
@@ -33,15 +36,16 @@ CLASS_NAMES = {
 }
 
 
-def present(name: str) -> bool:
+def available(name: str) -> bool:
+    """Whether all files of a dataset are on this machine."""
     return all(find(SOURCE, f"ind.{name}.{part}") for part in PARTS)
 
 
 def load(name: str) -> Graph:
-    """The whole graph with all labels, and the public split as masks.
+    """Load the graph with all labels and the public split as masks.
 
-    CiteSeer's 15 test nodes without a label upstream (an all-zero label row, zero features) stay in
-    the graph with label -1: they can receive a prediction, but never train, validate or count.
+    15 test nodes of CiteSeer have no label upstream (an all-zero label row) and no features. They
+    stay in the graph with label -1: they are never used for training, validation or evaluation.
     """
     path = {part: locate(SOURCE, f"ind.{name}.{part}") for part in PARTS}
     allx, tx = sp.csr_array(read_pickle(path["allx"])), sp.csr_array(read_pickle(path["tx"]))
@@ -49,17 +53,19 @@ def load(name: str) -> Graph:
     test = _test_index(path["test.index"])
     n, before = int(test.max()) + 1, allx.shape[0]
 
-    # The rows of tx describe the nodes listed in test.index, in that order; ids that the list
-    # skips are nodes of which nothing is known but their edges.
-    place = sp.csr_array((np.ones(test.size), (test, np.arange(test.size))), shape=(n, test.size))
-    features = sp.vstack([allx, sp.csr_array((n - before, allx.shape[1]))]) + place @ tx
+    # The rows of tx describe the nodes listed in test.index, in that order. Nodes missing from the
+    # list have edges but neither features nor labels.
+    position = sp.csr_array(
+        (np.ones(test.size), (test, np.arange(test.size))), shape=(n, test.size)
+    )
+    features = sp.vstack([allx, sp.csr_array((n - before, allx.shape[1]))]) + position @ tx
     one_hot = np.zeros((n, ally.shape[1]))
     one_hot[:before], one_hot[test] = ally, ty
     labels = np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), UNKNOWN)
 
-    neighbours = read_pickle(path["graph"])
-    source = np.repeat(list(neighbours), [len(v) for v in neighbours.values()])
-    edges = np.stack([source, np.concatenate([np.asarray(v, int) for v in neighbours.values()])])
+    neighbors = read_pickle(path["graph"])
+    source = np.repeat(list(neighbors), [len(v) for v in neighbors.values()])
+    edges = np.stack([source, np.concatenate([np.asarray(v, int) for v in neighbors.values()])])
 
     num_train = read_pickle(path["y"]).shape[0]
     ids = np.arange(n)
@@ -81,4 +87,4 @@ def _test_index(path: Path) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     try:
         return np.loadtxt(path, dtype=np.int64)
     except ValueError as error:
-        raise InputError(f"{path} must hold one node number a line: {error}") from error
+        raise InputError(f"{path} must contain one node number per line: {error}") from error

@@ -1,4 +1,4 @@
-"""The biased training seeds that SR-GNN released (Zhu et al., 2021)."""
+"""The biased training seeds released by SR-GNN (Zhu et al., NeurIPS 2021)."""
 
 from __future__ import annotations
 
@@ -22,22 +22,24 @@ WHOLE = {"ogbn-arxiv": ("0.01", "0.05")}
 
 
 def released_blocks(dataset: str) -> NDArray[np.int64]:
-    """``(runs, classes, 20)`` node ids: one class a block, sorted by distance from its root."""
+    """``(runs, classes, 20)`` node ids: one block per class, sorted by distance from its root."""
     if dataset not in BLOCKS:
         known = ", ".join((*BLOCKS, *WHOLE))
-        raise InputError(f"there are no released seeds for {dataset!r}; there are for {known}")
+        raise InputError(f"there are no released seeds for {dataset!r}, only for {known}")
     path = locate(SOURCE, f"localized_seeds_{dataset}.p")
     try:
         blocks = np.array(read_pickle(path), dtype=np.int64)
     except ValueError as error:
-        raise InputError(f"{path} must hold runs of equally long blocks: {error}") from error
+        raise InputError(f"{path} must contain runs of equally long blocks: {error}") from error
     if blocks.size % (BLOCK * max(1, len(blocks))):
-        raise InputError(f"{path} must hold blocks of {BLOCK} node ids, got shape {blocks.shape}")
+        raise InputError(
+            f"{path} must contain blocks of {BLOCK} node ids, got shape {blocks.shape}"
+        )
     return blocks.reshape(len(blocks), -1, BLOCK)
 
 
 def released_sets(dataset: str, rate: float | None) -> Sequence[NDArray[np.int64]]:
-    """One set of training nodes per run, released for a few label rates only."""
+    """One set of training nodes per run; released for a few label rates only."""
     rates = WHOLE[dataset]
     name = f"{rate:g}" if rate is not None else ""
     if name not in rates:

@@ -1,1 +1,1 @@
-"""How tensors are computed: sparse products, random streams, the training loop. No method here."""
+"""How things are computed: random streams, training loop, checkpoints, devices, threads."""

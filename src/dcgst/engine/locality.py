@@ -1,4 +1,4 @@
-"""An order of nodes in which neighbours lie close together in memory."""
+"""Node order for fast sparse products on large graphs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 LARGE = 50_000
-"""Nodes from which a better order pays: below it, a layer's activations fit into the cache."""
+"""Number of nodes from which reordering pays; below, activations fit into the CPU cache."""
 
 
 def locality_order(adjacency: sp.csr_array) -> NDArray[np.int64] | None:
-    """Reverse Cuthill–McKee: sparse products take a third less time. ``None`` on small graphs."""
+    """Return the reverse Cuthill–McKee order, which places neighbors close together in memory.
+
+    Sparse products take a third less time. ``None`` on small graphs.
+    """
     if adjacency.shape[0] < LARGE:
         return None
     order = reverse_cuthill_mckee(sp.csr_matrix(adjacency), symmetric_mode=True)

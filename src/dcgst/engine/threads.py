@@ -1,4 +1,4 @@
-"""How many threads are worth their overhead."""
+"""Number of CPU threads by graph size."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from contextlib import contextmanager
 import torch
 
 SMALL = 10_000
-"""Nodes below which handing work to a second thread costs more than it saves."""
+"""Number of nodes below which a second thread costs more than it saves."""
 
 
 @contextmanager
 def threads_for(num_nodes: int) -> Iterator[None]:
-    """One thread on a small graph; on a large one as many as there were."""
+    """Use one thread on a small graph; on a large graph keep the current number."""
     before = torch.get_num_threads()
     if num_nodes < SMALL:
         torch.set_num_threads(1)

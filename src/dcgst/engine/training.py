@@ -1,4 +1,4 @@
-"""The one training loop: all replicas at once, each with its own loss, stop and best state."""
+"""The training loop: all replicas together, each with its own loss, stop and best state."""
 
 from __future__ import annotations
 
@@ -9,33 +9,44 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dcgst.engine.memory import Memory
+from dcgst.engine.checkpoint import Checkpoint, Tensors
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long and how fast to train.
+    """Length and speed of a training.
 
     Attributes:
-        epochs: the most epochs.
-        lr: Adam's learning rate.
+        epochs: maximum number of epochs.
+        lr: learning rate of Adam.
         weight_decay: L2 penalty on all parameters.
         patience: epochs without a better validation value after which a replica stops; ``None``
-            never stops early. Without validation it has no effect.
-        keep: which epoch to keep, by validation ``loss``, by ``accuracy``, or the ``last``; for
-            whoever makes the validation.
+            never stops early. Without validation nodes it has no effect.
     """
 
     epochs: int = 200
     lr: float = 0.01
     weight_decay: float = 5e-4
     patience: int | None = None
-    keep: str = "loss"
+
+
+@dataclass(frozen=True)
+class Validation:
+    """How to measure each replica on its validation nodes.
+
+    Attributes:
+        measure: returns ``(R,)`` values, lower is better.
+        available: ``(R,)`` bool, replicas that have validation nodes. The others keep their last
+            state.
+    """
+
+    measure: Callable[[], Tensor]
+    available: Tensor
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """What a callback hears after each epoch; tensors are ``(R,)``, on the training device."""
+    """Event passed to callbacks after each epoch; tensors are ``(R,)`` on the training device."""
 
     number: int
     total: int
@@ -45,11 +56,11 @@ class Epoch:
 
 @dataclass(frozen=True)
 class StageEnd:
-    """What a callback hears after each stage of a self-training.
+    """Event passed to callbacks after each stage of a self-training.
 
     Attributes:
-        number: the stage's.
-        records: one per run that took part, as in ``history_``: labels so far, the shift, …
+        number: number of the stage, from 1.
+        records: one per active run, as in ``history_``.
     """
 
     number: int
@@ -61,7 +72,7 @@ Callback = Callable[[Epoch | StageEnd], None]
 
 @dataclass(frozen=True)
 class Training:
-    """What happened: values per epoch and replica, and the epoch whose state was kept."""
+    """Values per epoch and replica, and the epoch whose state was kept."""
 
     loss: Tensor  # (epochs, R)
     validation: Tensor | None  # (epochs, R)
@@ -69,108 +80,148 @@ class Training:
 
 
 def train(
+    name: str,
     model: nn.Module,
     loss: Callable[[], Tensor],
     schedule: Schedule,
     *,
-    validate: Callable[[], Tensor] | None = None,
+    validation: Validation | None = None,
     callbacks: Sequence[Callback] = (),
-    memory: Memory | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Training:
-    """Minimise the per-replica ``loss()`` of shape ``(R,)`` over the model's parameters.
+    """Minimize the per-replica ``loss()`` of shape ``(R,)`` over the model's parameters.
 
-    Every parameter carries the replica axis first, and the replicas' losses are summed, so each
-    replica is trained as if alone. With ``validate``, also ``(R,)`` and lower is better, the model
-    is left in each replica's best state; without, and where the value is nan, in the last. A
-    training that ``memory`` has kept is not repeated.
+    The first axis of every parameter is the replica. The losses of the replicas are summed, so each
+    replica is trained independently. With ``validation``, the model ends in each replica's best
+    state; without, in its last.
+
+    Args:
+        name: name of the checkpoint step.
+        model: its parameters are trained in place.
+        loss: called once per epoch.
+        schedule: length and speed.
+        validation: chooses the state to keep.
+        callbacks: called with an :class:`Epoch` after each epoch.
+        checkpoint: a training stored there is not repeated.
     """
     params = [p for p in model.parameters() if p.requires_grad]
 
-    def compute() -> dict[str, Tensor]:
-        training = _train(params, loss, schedule, validate, callbacks)
-        kept = {"loss": training.loss, "best_epoch": training.best_epoch}
+    def compute() -> Tensors:
+        training = _train(params, loss, schedule, validation, callbacks)
+        stored = {"loss": training.loss, "best_epoch": training.best_epoch}
         if training.validation is not None:
-            kept["validation"] = training.validation
-        return kept | {f"parameter.{i}": p.detach() for i, p in enumerate(params)}
+            stored["validation"] = training.validation
+        return stored | {f"parameter.{i}": p.detach() for i, p in enumerate(params)}
 
-    kept = (memory or Memory()).step(compute)
+    stored = (checkpoint or Checkpoint()).step(name, compute)
     with torch.no_grad():
         for i, param in enumerate(params):
-            param.copy_(kept[f"parameter.{i}"])
-    return Training(kept["loss"], kept.get("validation"), kept["best_epoch"])
+            param.copy_(stored[f"parameter.{i}"])
+    return Training(stored["loss"], stored.get("validation"), stored["best_epoch"])
 
 
 def _train(
     params: list[nn.Parameter],
     loss: Callable[[], Tensor],
     schedule: Schedule,
-    validate: Callable[[], Tensor] | None,
+    validation: Validation | None,
     callbacks: Sequence[Callback],
 ) -> Training:
-    optimiser = torch.optim.Adam(
+    optimizer = torch.optim.Adam(
         params, lr=schedule.lr, weight_decay=schedule.weight_decay, fused=True
     )
-    best = BestState(params) if validate is not None else None
+    best = BestState(params)
     losses: list[Tensor] = []
     values: list[Tensor] = []
     for number in range(schedule.epochs):
-        optimiser.zero_grad(set_to_none=True)
+        optimizer.zero_grad(set_to_none=True)
         per_replica = loss()
         per_replica.sum().backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        optimizer.step()
         losses.append(per_replica.detach())
-        if best is not None and validate is not None:
+        if validation is not None:
             with torch.no_grad():
-                values.append(validate())
-            best.update(number, values[-1], schedule.patience)
+                values.append(validation.measure())
+            best.update(number, values[-1], latest=~validation.available)
         for callback in callbacks:
             callback(Epoch(number, schedule.epochs, losses[-1], values[-1] if values else None))
-        if best is not None and schedule.patience is not None and not bool(best.active.any()):
-            break
-    if best is not None:
-        best.restore()
-        best_epoch = best.epoch
-    else:
-        best_epoch = (
-            torch.full((losses[-1].numel(),), len(losses) - 1) if losses else torch.zeros(0)
-        )
-    stacked = torch.stack(losses).cpu() if losses else torch.zeros(0, 0)
-    return Training(stacked, torch.stack(values).cpu() if values else None, best_epoch.cpu())
+        if validation is not None and schedule.patience is not None:
+            best.stop(number - best.number >= schedule.patience)
+            if not bool(best.active.any()):
+                break
+    stacked = torch.stack(losses).cpu()
+    if validation is None:
+        last = torch.full((stacked.shape[1],), len(losses) - 1)
+        return Training(stacked, None, last)
+    best.restore()
+    return Training(stacked, torch.stack(values).cpu(), best.number.cpu())
 
 
 class BestState:
-    """Each replica's parameters at its lowest validation value; at the last where it is nan."""
+    """Each replica's parameters at its lowest value so far.
+
+    Attributes:
+        number: ``(R,)`` the epoch or stage in which they were stored.
+        active: ``(R,)`` bool, replicas that are not stopped.
+    """
 
     def __init__(self, params: list[nn.Parameter]) -> None:
         self.params = params
-        self.kept = [p.detach().clone() for p in params]
+        self.stored = [p.detach().clone() for p in params]
         replicas, device = params[0].shape[0], params[0].device
         self.value = torch.full((replicas,), float("inf"), device=device)
-        self.epoch = torch.zeros(replicas, dtype=torch.long, device=device)
+        self.number = torch.zeros(replicas, dtype=torch.long, device=device)
         self.active = torch.ones(replicas, dtype=torch.bool, device=device)
 
-    def update(self, number: int, value: Tensor, patience: int | None = None) -> None:
-        # A replica that has stopped no longer counts, though it is computed along with the others.
-        better = self.active & ((value < self.value) | value.isnan())
+    def update(
+        self,
+        number: int,
+        value: Tensor,
+        *,
+        latest: Tensor | None = None,
+        eligible: Tensor | None = None,
+    ) -> None:
+        """Store the current parameters of every replica whose value is the lowest so far.
+
+        Args:
+            number: the current epoch or stage.
+            value: ``(R,)``.
+            latest: ``(R,)`` bool, replicas without a meaningful value: they store every state.
+            eligible: ``(R,)`` bool, replicas that may store a state; default all.
+        """
+        better = value < self.value
+        if latest is not None:
+            better = better | latest
+        better = better & self.active
+        if eligible is not None:
+            better = better & eligible
         self.value = torch.where(better, value, self.value)
-        self.epoch = torch.where(better, number, self.epoch)
-        for kept, param in zip(self.kept, self.params, strict=True):
+        self.number = torch.where(better, number, self.number)
+        for stored, param in zip(self.stored, self.params, strict=True):
             shape = (-1, *[1] * (param.dim() - 1))
-            torch.where(better.view(shape), param.detach(), kept, out=kept)
-        if patience is not None:
-            self.active &= number - self.epoch < patience
+            torch.where(better.view(shape), param.detach(), stored, out=stored)
+
+    def stop(self, which: Tensor) -> None:
+        """Stop replicas ``(R,)`` bool: later updates do not change what is stored for them."""
+        self.active = self.active & ~which
 
     def restore(self) -> None:
+        """Copy the stored parameters back into the model."""
         with torch.no_grad():
-            for param, kept in zip(self.params, self.kept, strict=True):
-                param.copy_(kept)
+            for param, stored in zip(self.params, self.stored, strict=True):
+                param.copy_(stored)
 
 
 def cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
     """Mean cross entropy of each replica: ``(R, m, C)`` and ``(R, m)`` to ``(R,)``.
 
-    Nodes labeled -1 do not count. With ``weights`` ``(R, m)`` the mean is weighted. A replica with
-    nothing to count has loss zero.
+    Nodes with label -1 are ignored. With ``weights`` ``(R, m)`` the mean is weighted. The loss of a
+    replica without labels is zero.
+
+    Example:
+        >>> logits = torch.zeros(1, 2, 4)
+        >>> cross_entropy(logits, torch.tensor([[3, -1]]))  # log(4)
+        tensor([1.3863])
     """
     counted = (labels >= 0).to(logits.dtype)
     if weights is not None:

@@ -1,4 +1,4 @@
-"""How good predictions are."""
+"""Quality of predictions: accuracy and calibration."""
 
 from dcgst.evaluate.calibration import (
     Calibration,

@@ -1,4 +1,4 @@
-"""Whether probabilities are honest: of those told 80 %, eight in ten should be right."""
+"""Calibration: predicted probabilities that match observed frequencies."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-FEWEST = 20
-"""Validation nodes below which a temperature cannot be learned."""
+MIN_NODES = 20
+"""Validation nodes below which no temperature is learned."""
 
-STRENGTH = 30.0
-"""How many nodes' worth of evidence it takes to move from the usual temperature."""
+PRIOR_STRENGTH = 30.0
+"""Strength of the prior that keeps the temperature near its default."""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """How probabilities were made honest.
+    """Temperature scaling (Guo et al., ICML 2017, https://arxiv.org/abs/1706.04599).
 
     Attributes:
-        temperature: above one, probabilities became less sure.
-        nodes: validation nodes it was learned from; none where the usual one is used.
-        words: the same for people.
+        temperature: above one, probabilities become less confident.
+        nodes: number of validation nodes it was learned from; 0 for the default temperature.
+        words: description for users.
     """
 
     temperature: float
@@ -29,34 +29,38 @@ class Calibration:
     words: str
 
     def apply(self, proba: NDArray[np.float32]) -> NDArray[np.float32]:
-        """``(n, C)`` probabilities with this temperature; which class is likeliest stays."""
-        return soften(proba, self.temperature)
+        """``(n, C)`` calibrated probabilities; the most likely class does not change."""
+        return scale_temperature(proba, self.temperature)
 
 
 def calibrate(
-    proba: NDArray[np.float32], labels: NDArray[np.int64], usual: float = 1.0
+    proba: NDArray[np.float32], labels: NDArray[np.int64], default: float = 1.0
 ) -> Calibration:
-    """Learn a temperature from nodes whose class is known and was not trained on.
+    """Learn a temperature from validation nodes.
 
     Args:
         proba: ``(n, C)``.
         labels: ``(n,)`` class codes of validation nodes, -1 elsewhere.
-        usual: the temperature that the method needs as a rule; what is learned stays near it as
-            long as there are few nodes.
+        default: the method's default temperature. A log-normal prior is centered on it, so that few
+            validation nodes change it little.
+
+    Example:
+        >>> proba = np.full((400, 2), [0.99, 0.01], dtype=np.float32)
+        >>> labels = np.repeat([0, 1], [300, 100])  # 75 % correct, not 99 %
+        >>> calibrated = calibrate(proba, labels).apply(proba)
+        >>> calibrated[0].round(2)
+        array([0.84, 0.16], dtype=float32)
     """
     known = labels >= 0
     count = int(known.sum())
-    if count < FEWEST:
-        there = f"{count} validation nodes are" if count else "without validation nodes there is"
-        return Calibration(
-            usual,
-            0,
-            f"{there} too little to calibrate on: the usual temperature, {usual:g}, is used",
-        )
+    if count < MIN_NODES:
+        few = f"{count} validation nodes are too few to learn a temperature" if count else ""
+        words = few or "there are no validation nodes to learn a temperature from"
+        return Calibration(default, 0, f"{words}; the default temperature, {default:g}, is used")
     grid = np.exp(np.linspace(np.log(0.2), np.log(5), 161))
     losses = [
-        count * log_loss(soften(proba[known], t), labels[known])
-        + STRENGTH * (np.log(t) - np.log(usual)) ** 2
+        count * log_loss(scale_temperature(proba[known], t), labels[known])
+        + PRIOR_STRENGTH * (np.log(t) - np.log(default)) ** 2
         for t in grid
     ]
     best = float(grid[int(np.argmin(losses))])
@@ -65,22 +69,27 @@ def calibrate(
     )
 
 
-def soften(proba: NDArray[np.float32], temperature: float) -> NDArray[np.float32]:
-    """Probabilities to the power of one over the temperature, summing to one again."""
+def scale_temperature(proba: NDArray[np.float32], temperature: float) -> NDArray[np.float32]:
+    """Probabilities to the power of ``1 / temperature``, normalized.
+
+    Example:
+        >>> scale_temperature(np.array([[0.8, 0.2]], dtype=np.float32), 2).round(3)
+        array([[0.667, 0.333]], dtype=float32)
+    """
     logits = np.log(np.clip(proba, 1e-12, 1)) / temperature
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    softened: NDArray[np.float32] = (powers / powers.sum(axis=1, keepdims=True)).astype(np.float32)
-    return softened
+    scaled: NDArray[np.float32] = (powers / powers.sum(axis=1, keepdims=True)).astype(np.float32)
+    return scaled
 
 
 def log_loss(proba: NDArray[np.float32], truth: NDArray[np.int64]) -> float:
-    """Mean negative logarithm of the true class's probability."""
+    """Mean negative log-probability of the true class."""
     return float(-np.log(np.clip(proba[np.arange(len(truth)), truth], 1e-12, 1)).mean())
 
 
 @dataclass(frozen=True)
 class Bin:
-    """Nodes that were told about equally likely."""
+    """Nodes of similar confidence: their mean confidence, accuracy and number."""
 
     confidence: float
     accuracy: float
@@ -88,12 +97,18 @@ class Bin:
 
 
 def reliability(proba: NDArray[np.float32], truth: NDArray[np.int64], bins: int = 10) -> list[Bin]:
-    """Confidence beside accuracy in bins of equal width; empty bins are left out."""
-    confidence, right = proba.max(axis=1), proba.argmax(axis=1) == truth
-    place = np.minimum((confidence * bins).astype(int), bins - 1)
+    """Confidence and accuracy in bins of equal width; empty bins are omitted.
+
+    Example:
+        >>> proba = np.array([[0.95, 0.05], [0.85, 0.15]], dtype=np.float32)
+        >>> [(round(b.confidence, 2), b.accuracy) for b in reliability(proba, np.array([0, 1]))]
+        [(0.85, 0.0), (0.95, 1.0)]
+    """
+    confidence, correct = proba.max(axis=1), proba.argmax(axis=1) == truth
+    index = np.minimum((confidence * bins).astype(int), bins - 1)
     return [
-        Bin(float(confidence[inside].mean()), float(right[inside].mean()), int(inside.sum()))
-        for inside in (place == b for b in range(bins))
+        Bin(float(confidence[inside].mean()), float(correct[inside].mean()), int(inside.sum()))
+        for inside in (index == b for b in range(bins))
         if inside.any()
     ]
 
@@ -101,6 +116,6 @@ def reliability(proba: NDArray[np.float32], truth: NDArray[np.int64], bins: int 
 def expected_calibration_error(
     proba: NDArray[np.float32], truth: NDArray[np.int64], bins: int = 15
 ) -> float:
-    """Mean gap between confidence and accuracy, bin by bin (Guo et al., 2017)."""
+    """Mean absolute difference between confidence and accuracy over bins (Guo et al., 2017)."""
     found = reliability(proba, truth, bins)
     return sum(b.nodes * abs(b.confidence - b.accuracy) for b in found) / max(1, len(truth))

@@ -1,4 +1,4 @@
-"""Measures of predictions against the truth."""
+"""Accuracy, and correction of p-values for multiple tests."""
 
 from __future__ import annotations
 
@@ -13,14 +13,24 @@ from dcgst.errors import InputError
 def accuracy(
     predicted: NDArray[np.int64], truth: NDArray[np.int64], mask: NDArray[np.bool_]
 ) -> float:
-    """Share of nodes in the mask that are right, from 0 to 1."""
+    """Share of correct predictions among the nodes of the mask.
+
+    Example:
+        >>> accuracy(np.array([0, 1, 1]), np.array([0, 1, 0]), np.array([True, True, True]))
+        0.6666666666666666
+    """
     if not mask.any():
-        raise InputError("accuracy needs at least one node whose class is known")
+        raise InputError("accuracy needs at least one node of known class")
     return float((predicted == truth)[mask].mean())
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values corrected for their number (Holm, 1979)."""
+    """p-values corrected for multiple tests (Holm, 1979).
+
+    Example:
+        >>> holm([0.01, 0.04])
+        [0.02, 0.04]
+    """
     corrected = np.empty(len(p_values))
     highest = 0.0
     for place, index in enumerate(np.argsort(p_values)):

@@ -1,5 +1,7 @@
-"""From files and other libraries' objects to graphs."""
+"""Read graphs from tables, graph files and objects of other libraries."""
 
-from dcgst.io.read import Columns, Input, read
+from dcgst.io.columns import Columns
+from dcgst.io.features import FeatureEncoder
+from dcgst.io.read import Input, read
 
-__all__ = ["Columns", "Input", "read"]
+__all__ = ["Columns", "FeatureEncoder", "Input", "read"]

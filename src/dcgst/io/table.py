@@ -1,200 +1,160 @@
-"""Tables as people have them: CSV of any delimiter, or Parquet, all values as text."""
+"""The table type shared by all readers: named columns of text, with line numbers for messages."""
 
 from __future__ import annotations
 
-import csv
-import io
-import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dcgst.errors import InputError, unknown
+import numpy as np
+from numpy.typing import NDArray
 
-DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none"})
-"""What stands for no value, in any case of letters."""
+from dcgst.errors import InputError
+
+MISSING_VALUES = frozenset({"", "na", "n/a", "nan", "null", "none"})
+"""Cells that count as missing values, in lower case."""
+
+MAX_MAGNITUDE = 1e30
+"""Largest absolute value of a number; float32 overflows at about 3e38."""
+
+DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+|\d+")
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of text.
+    """Named columns of text.
 
-    Attributes:
-        path: the file.
-        columns: every column's values by its name; no value is the empty string.
-        lines: where each row begins in the file; for messages.
+    Args:
+        path: file that the table was read from.
+        columns: the values of each column by name. A missing value is the empty string.
+        lines: for each row, the line of the file where the row starts.
+        header_line: line of the file where the header starts.
+        unit: what ``lines`` counts: lines of a text file, or rows where the source has no lines.
+
+    Example:
+        >>> table = Table(Path("nodes.csv"), {"id": ["a", "b"], "size": ["1.5", ""]}, [2, 3])
+        >>> table.where(1)
+        'nodes.csv, line 3'
+        >>> table.numbers("size")
+        array([1.5, nan])
     """
 
     path: Path
     columns: dict[str, list[str]]
     lines: Sequence[int]
+    header_line: int = 1
+    unit: str = "line"
 
     def __len__(self) -> int:
+        """Number of rows."""
         return len(self.lines)
 
     @property
     def names(self) -> list[str]:
+        """Names of the columns, in order."""
         return list(self.columns)
 
     def column(self, name: str) -> list[str]:
-        """A column by its name; an error lists those there are."""
+        """Return the values of a column as text.
+
+        Raises:
+            InputError: if there is no such column. The message lists the columns.
+        """
         if name not in self.columns:
-            raise unknown(f"column of {self.path}", name, self.columns)
+            raise InputError(
+                f"{self.path} has no column {name!r}; its columns are: "
+                f"{', '.join(list(self.columns)[:20])}"
+            )
         return self.columns[name]
 
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """Return the values of a column as numbers, NaN for missing values.
+
+        Raises:
+            InputError: if a value is not a number, or not within ±``MAX_MAGNITUDE``.
+        """
+        numbers = np.full(len(self), np.nan)
+        for row, text in enumerate(self.column(name)):
+            if text:
+                numbers[row] = self._number(row, name, text)
+        return numbers
+
+    def position(self, row: int) -> str:
+        """Position of a row in the file, for messages."""
+        return f"{self.unit} {self.lines[row]}"
+
     def where(self, row: int) -> str:
-        """A row as messages name it."""
-        return f"{self.path}, line {self.lines[row]}"
+        """File and position of a row, for messages."""
+        return f"{self.path}, {self.position(row)}"
 
-
-def is_missing(text: str) -> bool:
-    return text.lower() in MISSING
-
-
-def read_table(path: Path, delimiter: str | None = None, *, header: bool = True) -> Table:
-    """Read CSV or Parquet, by the ending of the name.
-
-    Args:
-        path: the file.
-        delimiter: of CSV, one character or ``tab``; guessed by default.
-        header: whether a header is needed; without, names that come twice are taken for a row.
-    """
-    if path.suffix.lower() in (".parquet", ".pq"):
-        return _read_parquet(path)
-    mark = "\t" if delimiter in ("\\t", "tab") else delimiter
-    if mark is not None and len(mark) != 1:
-        raise InputError(f"the delimiter must be one character or 'tab', got {delimiter!r}")
-    return _read_csv(path, mark, header)
-
-
-def read_bytes(path: Path) -> bytes:
-    """A file's content; an error names the file and what is wrong with it."""
-    try:
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise InputError(f"{path} is not there; check the path") from error
-    except IsADirectoryError as error:
-        raise InputError(f"{path} is a folder, a file is needed") from error
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
-
-
-def _read_csv(path: Path, delimiter: str | None, header_needed: bool) -> Table:
-    text = _decode(path, read_bytes(path))
-    if not text.strip():
-        raise InputError(f"{path} is empty; a header and at least one row are needed")
-    delimiter = delimiter or _guess_delimiter(text)
-    header, *rows = _rows(path, text, delimiter) or [(1, [""])]
-    names = [name.strip() for name in header[1]]
-    if not header_needed and len(set(names)) < len(names):
-        names, rows = [f"column {place}" for place in range(1, len(names) + 1)], [header, *rows]
-    names = _check_header(path, names, delimiter)
-    for line, row in rows:
-        if len(row) != len(names):
+    def _number(self, row: int, name: str, text: str) -> float:
+        number = parse_number(text)
+        if number is None:
+            fix = "fix the value, or leave the cell empty"
+            if is_decimal_comma(text):
+                fix = "write a decimal point instead of a decimal comma"
             raise InputError(
-                f"{path}, line {line} has {len(row)} values, the header {len(names)} columns; "
-                "values that hold the delimiter must be in quotes"
+                f"{self.where(row)}: column {name!r} must contain numbers, got {text[:40]!r}; {fix}"
             )
-    if not rows:
-        raise InputError(f"{path} has a header, but no rows")
-    values = zip(*(row for _, row in rows), strict=True)
-    columns = {
-        name: ["" if is_missing(text := value.strip()) else text for value in column]
-        for name, column in zip(names, values, strict=True)
-    }
-    return Table(path, columns, [line for line, _ in rows])
+        if abs(number) > MAX_MAGNITUDE:
+            raise InputError(
+                f"{self.where(row)}: column {name!r} must contain finite numbers of magnitude at "
+                f"most {MAX_MAGNITUDE:g}, got {text[:40]!r}; leave the cell empty if the value is "
+                "unknown"
+            )
+        return number
 
 
-def _decode(path: Path, content: bytes) -> str:
+def parse_number(text: str) -> float | None:
+    """Return the number that a text represents, or None.
+
+    Example:
+        >>> parse_number("1e3"), parse_number("1,5"), parse_number("red")
+        (1000.0, None, None)
+    """
     try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"{path}, line {line} is not UTF-8 (byte {content[error.start]:#04x}); save the file "
-            "as UTF-8, in Excel as 'CSV UTF-8'"
-        ) from error
+        return float(text)
+    except ValueError:
+        return None
 
 
-def _rows(path: Path, text: str, delimiter: str) -> list[tuple[int, list[str]]]:
-    """Every row that is not blank, with the line where it begins."""
-    csv.field_size_limit(2**31 - 1)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows, begun = [], 1
-    try:
-        for row in reader:
-            if any(value.strip() for value in row):
-                rows.append((begun, row))
-            begun = reader.line_num + 1
-    except csv.Error as error:
-        raise InputError(
-            f"{path}, line {begun} cannot be read: {error}; check the quotes"
-        ) from error
-    return rows
+def is_decimal_comma(text: str) -> bool:
+    """Whether a text is a number with a decimal comma, or an integer.
+
+    Integers count because a column of numbers with a decimal comma contains both.
+
+    Example:
+        >>> is_decimal_comma("1,5"), is_decimal_comma("2"), is_decimal_comma("1.5")
+        (True, True, False)
+    """
+    return DECIMAL_COMMA.fullmatch(text) is not None
 
 
-def _guess_delimiter(text: str) -> str:
-    """The delimiter that the header holds most of; where it holds none, the comma."""
-    header = next(line for line in text.splitlines() if line.strip())
-    counts = {mark: header.count(mark) for mark in DELIMITERS if mark != " "}
-    best = max(counts, key=lambda mark: counts[mark])
-    if counts[best]:
-        return best
-    return " " if header.strip().count(" ") else ","
+def clean_cell(text: str) -> str:
+    """Strip whitespace and replace words for missing values by the empty string.
+
+    Example:
+        >>> clean_cell(" red "), clean_cell("NaN"), clean_cell("nancy")
+        ('red', '', 'nancy')
+    """
+    text = text.strip()
+    return "" if text.lower() in MISSING_VALUES else text
 
 
-def _check_header(path: Path, names: list[str], delimiter: str) -> list[str]:
-    if len(names) == 1:
-        word = DELIMITERS.get(delimiter, repr(delimiter))
-        raise InputError(
-            f"{path} has a single column, {names[0][:60]!r}, when split at each {word}; if another "
-            "delimiter is used, name it with --delimiter"
-        )
-    for place, name in enumerate(names):
-        if not name:
-            names[place] = f"column {place + 1}"
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise InputError(f"{path} has more than one column {sorted(twice)[0]!r}; rename one")
-    return names
+def cell_text(path: Path, name: str, value: Any) -> str:
+    """Convert a typed value of column ``name`` to text, the empty string if missing.
 
-
-def _read_parquet(path: Path) -> Table:
-    content = read_bytes(path)
-    try:
-        import pyarrow as arrow
-        import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise InputError(f"{path} needs pyarrow to be read: pip install 'dcgst[io]'") from error
-    try:
-        table = parquet.read_table(arrow.BufferReader(content))
-    except (arrow.ArrowException, OSError) as error:
-        raise InputError(f"{path} is not a Parquet file that can be read: {error}") from error
-    names = [str(name) for name in table.column_names]
-    if len(names) < 2:
-        raise InputError(f"{path} has {len(names)} columns; at least two are needed")
-    _check_header(path, names, ",")
-    if table.num_rows == 0:
-        raise InputError(f"{path} has no rows")
-    columns = {
-        name: [text_of(path, name, value) for value in column.to_pylist()]
-        for name, column in zip(names, table.columns, strict=True)
-    }
-    return Table(path, columns, range(1, table.num_rows + 1))
-
-
-def text_of(path: Path, name: str, value: Any) -> str:
-    """A typed value as text; empty where there is none."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
+    Example:
+        >>> cell_text(Path("n.parquet"), "size", 3.0), cell_text(Path("n.parquet"), "size", None)
+        ('3', '')
+    """
     if isinstance(value, (list, tuple, dict, bytes)):
         raise InputError(
-            f"column {name!r} of {path} holds {type(value).__name__}s; a value per row is needed: "
-            "spread it over several columns"
+            f"column {name!r} of {path} contains values of type {type(value).__name__}; one number "
+            "or text per cell is required: split the values into several columns"
         )
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    text = str(value).strip()
-    return "" if is_missing(text) else text
+    return clean_cell(str(value))  # "None" and "nan" are missing values

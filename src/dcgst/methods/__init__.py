@@ -1,14 +1,17 @@
-"""Methods by name: ``method("gcn")``, with settings by name: ``method("gcn", "default")``."""
+"""Methods by name: ``method("gcn")``, ``method("dcgst", "paper/cora")``, or all in ``METHODS``."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from dcgst.errors import unknown
 from dcgst.methods.appnp import APPNP
-from dcgst.methods.base import Method
+from dcgst.methods.core.base import Method
+from dcgst.methods.core.network import NeuralMethod
+from dcgst.methods.core.params import param
+from dcgst.methods.core.problem import Problem
+from dcgst.methods.core.result import Result, plain_results
 from dcgst.methods.correct_and_smooth import CorrectAndSmooth
-from dcgst.methods.dcgst import DCGST
+from dcgst.methods.dcgst.method import DCGST
 from dcgst.methods.drgst import DRGST
 from dcgst.methods.eerm import EERM
 from dcgst.methods.em import EM
@@ -17,25 +20,37 @@ from dcgst.methods.label_propagation import LabelPropagation
 from dcgst.methods.m3s import M3S
 from dcgst.methods.majority import Majority
 from dcgst.methods.mlp import MLP
-from dcgst.methods.outcome import Result
 from dcgst.methods.srgnn import SRGNN
 from dcgst.methods.srgnn_st import SRGNNST
 from dcgst.methods.st import ST
+from dcgst.registry import Registry, subclass_of
 
-_ALL: tuple[type[Method], ...] = (
-    # the paper's, in the order of its tables
-    *(DCGST, GCN, ST, M3S, DRGST, SRGNN, EERM, SRGNNST),
-    # what else there is, from the plainest on
-    *(Majority, LabelPropagation, MLP, APPNP, CorrectAndSmooth, EM),
-)
-METHODS: dict[str, type[Method]] = {kind.name: kind for kind in _ALL}
+METHODS: Registry[type[Method]] = Registry("method", "dcgst.methods", subclass_of(Method))
+# The methods of the paper, in the order of its tables, then the others, simplest first.
+_PAPER: tuple[type[Method], ...] = (DCGST, GCN, ST, M3S, DRGST, SRGNN, EERM, SRGNNST)
+_OTHERS: tuple[type[Method], ...] = (Majority, LabelPropagation, MLP, APPNP, CorrectAndSmooth, EM)
+for _method in (*_PAPER, *_OTHERS):
+    METHODS.register(_method.name, _method)
 
 
 def method(name: str, preset: str = "default", **settings: Any) -> Method:
-    """A method with a preset's settings, and any others on top."""
-    if name not in METHODS:
-        raise unknown("method", name, METHODS)
+    """Create a method by name with the settings of a preset, overridden by ``settings``.
+
+    Args:
+        name: a name in ``METHODS``, or ``package.module:Class``.
+        preset: one of the method's presets.
+        **settings: other settings.
+
+    Example:
+        >>> method("gcn", hidden=16).hidden
+        16
+    """
     return METHODS[name].from_preset(preset, **settings)
+
+
+def register_method(kind: type[Method]) -> type[Method]:
+    """Make a method available by its ``name``; works as a class decorator."""
+    return METHODS.register(kind.name, kind)
 
 
 __all__ = [
@@ -55,6 +70,11 @@ __all__ = [
     "LabelPropagation",
     "Majority",
     "Method",
+    "NeuralMethod",
+    "Problem",
     "Result",
     "method",
+    "param",
+    "plain_results",
+    "register_method",
 ]

@@ -1,4 +1,4 @@
-"""Predict then propagate (Gasteiger et al., 2019), as a method of its own."""
+"""Predict then propagate, as a method of its own."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from dcgst.methods.core.params import param
 from dcgst.methods.gcn import GCN
-from dcgst.methods.params import param
+from dcgst.nn.base import Backbone
 
 
 @dataclass(eq=False, kw_only=True)
 class APPNP(GCN):
-    """Train an MLP whose predictions flow ten steps along the edges."""
+    """Train an MLP whose logits are propagated ten steps along the edges.
+
+    Gasteiger et al., ICLR 2019, https://arxiv.org/abs/1810.05997.
+    """
 
     name: ClassVar[str] = "appnp"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}}
 
-    backbone: str = param("appnp", "the network", choices=("appnp",))
+    backbone: str | type[Backbone] = param("appnp", "the network", choices=("appnp",))

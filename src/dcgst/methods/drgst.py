@@ -1,4 +1,7 @@
-"""Distribution recovered graph self-training (Liu et al., WWW 2022)."""
+"""Distribution recovered graph self-training (Liu et al., WWW 2022).
+
+https://arxiv.org/abs/2201.11349
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,19 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from dcgst.engine.clusters import group_means
-from dcgst.engine.random import Streams, derive
-from dcgst.engine.sparse import SparseMatrix
+from dcgst.engine.random import Purpose, Streams, derive
 from dcgst.engine.training import BestState
-from dcgst.methods.neural import Network, NeuralMethod, copy_state
-from dcgst.methods.outcome import Outcome, Problem
-from dcgst.methods.params import param
-from dcgst.methods.stages import Stage, Stages
+from dcgst.methods.core.network import Network, NeuralMethod, copy_parameters
+from dcgst.methods.core.params import param
+from dcgst.methods.core.problem import Problem
+from dcgst.methods.core.result import Result
+from dcgst.methods.core.self_training import SelfTraining
+from dcgst.methods.core.trace import Selection
 from dcgst.nn.base import Output
+from dcgst.numerics.clusters import group_means
+from dcgst.numerics.sparse import SparseMatrix
 from dcgst.shift.ner import entropy
 from dcgst.shift.selection import ranks
-
-PASSES = 60
-"""Purpose for which random numbers are drawn."""
 
 PUBLISHED: dict[str, dict[int, tuple[float, float, float, int]]] = {
     "cora": {
@@ -44,13 +46,13 @@ PUBLISHED: dict[str, dict[int, tuple[float, float, float, int]]] = {
         20: (0.74, 1.0, 0.5, 2),
     },
 }
-"""Threshold, β, drop rate and stages by data set and labels per class, with dropout."""
+"""Published threshold, β, drop rate and stages by dataset and labels per class."""
 
 
 def published() -> dict[str, dict[str, Any]]:
-    """Presets like ``paper/cora/20``.
+    """Presets such as ``paper/cora/20``.
 
-    The authors count the first training as a stage: with one there are no pseudo-labels.
+    The authors count the first training as a stage: one stage means no pseudo-labels.
     """
     return {
         f"paper/{data}/{labels}": {
@@ -70,37 +72,39 @@ def published() -> dict[str, dict[str, Any]]:
 
 @dataclass(eq=False, kw_only=True)
 class DRGST(NeuralMethod):
-    r"""Self-training on all confident nodes, each weighted by what can be learned from it.
+    r"""Self-training on all confident nodes, weighted by information gain.
 
-    After each training, every node more confident than a threshold is pseudo-labeled anew. A fresh
-    network then minimises
+    After each training, all nodes with confidence above a threshold get a pseudo-label. A new
+    network then minimizes
 
     .. math:: -\frac{1}{|L|}\sum_{i \in L} w_i \log\,(p_i T)_{y_i}, \qquad
               w_i = \frac{B_i}{\beta\,\mathrm{mean}_L B}
 
     where B is the information gain, :math:`H(\bar p) - \overline{H(p)}` over random passes through
-    the last network, and T corrects for what that network confuses on the given labels.
+    the last network, and T is that network's confusion matrix on the given labels.
     """
 
     name: ClassVar[str] = "drgst"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}, **published()}
 
-    stages: int = param(1, "rounds of pseudo-labels", low=0, high=40)
+    stages: int = param(1, "number of stages with pseudo-labels", low=0, high=40)
     threshold: float = param(
-        0.6, "confidence above which a node is pseudo-labeled", low=0, high=1, symbol="τ"
+        0.6, "confidence above which a node gets a pseudo-label", low=0, high=1, symbol="τ"
     )
-    beta: float = param(0.5, "scale of the weights, the smaller the larger", low=1e-3, symbol="β")
+    beta: float = param(
+        0.5, "scale of the weights; smaller values give larger weights", low=1e-3, symbol="β"
+    )
     gain: str = param(
         "dropout",
-        "what makes the passes of the information gain random",
+        "source of randomness for the information gain",
         choices=("dropout", "dropedge"),
     )
     drop_rate: float = param(
-        0.5, "share of units or edges dropped in these passes", low=0.01, high=0.99
+        0.5, "share of units or edges dropped for the information gain", low=0.01, high=0.99
     )
-    passes: int = param(100, "random passes of the information gain", low=2)
+    passes: int = param(100, "random forward passes for the information gain", low=2)
     best_stage: bool = param(
-        True, "end with the stage that tells most validation nodes right; else with the last"
+        True, "return to the stage with the best validation accuracy; else use the last"
     )
     correct: bool = param(True, "correct the loss by T")
 
@@ -108,52 +112,51 @@ class DRGST(NeuralMethod):
     def trainings(self) -> int:
         return 1 + self.stages
 
-    def solve(self, problem: Problem) -> Outcome:
-        stages = Stages(problem.labels, problem.pool, self.stages, callbacks=problem.callbacks)
+    def solve(self, problem: Problem) -> list[Result]:
         network = self.network(problem)
-        network.train(problem.labels, problem, self.schedule)
+        network.train("training-0", problem.labels, problem, self.schedule)
         output = network.outputs()
-        stages.begin(output.hidden)
+        state = SelfTraining(problem, output.hidden, max_stages=self.stages)
         best = BestState(list(network.model.parameters()))
-        best.update(0, mistakes(output, problem, 0))
-        for number in range(1, self.stages + 1):
-            gain = self.information_gain(network, problem, number)
+        update_best(best, 0, output, problem)
+        for stage in range(1, self.stages + 1):
+            gain = self.information_gain(network, problem, stage)
             correction = confusion(output, problem)
-            stage = self.choose(output, gain, problem)
-            stages.enter(stage, output.hidden)
-            self.learn(network, stage, stages.labels, correction, problem, number)
+            selection = self.select(output, gain, problem)
+            state.finish_stage(selection, output.hidden)
+            self.train_weighted(network, selection, state.labels, correction, problem, stage)
             output = network.outputs()
-            best.update(number, mistakes(output, problem, number))
+            update_best(best, stage, output, problem)
         if self.best_stage:
             best.restore()
-            stages.return_to(best.epoch)
-        return Outcome(network.outputs().logits.softmax(-1), stages, network.model)
+            state.restore(best.number)
+        return state.results(network.outputs().logits.softmax(-1), network.model)
 
-    def choose(self, output: Output, gain: Tensor, problem: Problem) -> Stage:
-        """All pool nodes more confident than the threshold."""
+    def select(self, output: Output, gain: Tensor, problem: Problem) -> Selection:
+        """Select all pool nodes with confidence above the threshold."""
         confidence, predicted = output.logits.softmax(-1).max(-1)
         chosen = problem.pool & (confidence > self.threshold)
         rank = ranks(confidence, problem.pool, predicted)
         weight = self.weights(gain, chosen | (problem.labels >= 0))
-        return Stage(predicted, confidence, problem.pool, rank, chosen, weight=weight)
+        return Selection(predicted, confidence, problem.pool, rank, chosen, weight=weight)
 
     def weights(self, gain: Tensor, labeled: Tensor) -> Tensor:
-        """``(R, n)`` w: the gain over its mean among the labeled nodes and β."""
+        """``(R, n)`` w: the gain divided by β and by its mean over the labeled nodes."""
         gain = gain.clamp_min(0) + 1e-6
         mean = (gain * labeled).sum(1, keepdim=True) / labeled.sum(1, keepdim=True)
         return gain / (self.beta * mean)
 
-    def learn(
+    def train_weighted(
         self,
         network: Network,
-        stage: Stage,
+        selection: Selection,
         labels: Tensor,
         correction: Tensor,
         problem: Problem,
-        number: int,
+        stage: int,
     ) -> None:
-        """Train the network from the beginning, with weights and correction."""
-        weights = stage.weight
+        """Train the network from new parameters, with weights and corrected predictions."""
+        weights = selection.weight
         assert weights is not None
 
         def loss(output: Output, rows: Tensor, targets: Tensor) -> Tensor:
@@ -161,16 +164,17 @@ class DRGST(NeuralMethod):
             corrected = proba @ correction if self.correct else proba
             return weighted_loss(corrected, targets, weights[:, rows])
 
-        copy_state(self.network(problem, number), network)
-        network.train(labels, problem, self.schedule, number, loss)
+        copy_parameters(self.network(problem, stage), network)
+        network.train(f"training-{stage}", labels, problem, self.schedule, number=stage, loss=loss)
 
-    def information_gain(self, network: Network, problem: Problem, number: int) -> Tensor:
-        """``(R, n)`` B: how much the random passes disagree, beyond each being unsure."""
-        streams = Streams([derive(s, PASSES, number) for s in problem.seeds], network.device)
+    def information_gain(self, network: Network, problem: Problem, stage: int) -> Tensor:
+        """``(R, n)`` B: entropy of the mean prediction minus mean entropy of the predictions."""
+        seeds = [derive(seed, Purpose.INFORMATION_GAIN, stage) for seed in problem.seeds]
+        streams = Streams(seeds, network.device)
         mean = own = torch.zeros((), device=network.device)
         for _ in range(self.passes):
             if self.gain == "dropout":
-                logits = network.dropped_outputs(streams, self.drop_rate).logits
+                logits = network.dropout_outputs(streams, self.drop_rate).logits
             else:
                 thinned = drop_edges(problem.adjacency, self.drop_rate, streams)
                 logits = network.outputs(network.model.operator(thinned)).logits
@@ -179,15 +183,15 @@ class DRGST(NeuralMethod):
         return entropy((mean + 1e-12).log()) - own
 
 
-def mistakes(output: Output, problem: Problem, number: int) -> Tensor:
-    """``(R,)`` validation nodes that are told wrong; nan where there are none.
+def update_best(best: BestState, stage: int, output: Output, problem: Problem) -> None:
+    """Store the parameters of runs with the fewest validation errors so far.
 
-    Of stages that are equally wrong a later one counts less: it has learned from more.
+    Ties go to the later stage, which has learned from more labels. Runs without validation nodes
+    store every stage.
     """
-    validation = problem.val_labels >= 0
-    wrong = (output.logits.argmax(-1) != problem.val_labels) & validation
-    later = number / (number + 1)
-    return torch.where(validation.any(1), wrong.sum(1) - later, float("nan"))
+    wrong = (output.logits.argmax(-1) != problem.val_labels) & (problem.val_labels >= 0)
+    later = stage / (stage + 1)
+    best.update(stage, wrong.sum(1) - later, latest=~problem.has_validation)
 
 
 def weighted_loss(proba: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
@@ -199,20 +203,20 @@ def weighted_loss(proba: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
 
 
 def confusion(output: Output, problem: Problem) -> Tensor:
-    r"""``(R, C, C)`` T: the mean probabilities of each class's given labels, drawn to the identity.
+    r"""``(R, C, C)`` T: mean probabilities of each class's given labels, shrunk to the identity.
 
-    The least squares of :math:`\mathrm{mean}_i \lVert p_i - T_{y_i}\rVert^2 + \frac1C \lVert T -
-    I\rVert^2`, whose minimum is known, so that there is nothing to descend.
+    It minimizes :math:`\mathrm{mean}_i \lVert p_i - T_{y_i}\rVert^2 + \frac1C \lVert T -
+    I\rVert^2`, in closed form.
     """
     classes = problem.num_classes
     means, sizes = group_means(output.logits.softmax(-1), problem.labels, classes)
-    share = classes * sizes / sizes.sum(1, keepdim=True)  # one for each class if balanced
+    share = classes * sizes / sizes.sum(1, keepdim=True)  # one for each class if they are balanced
     identity = torch.eye(classes, device=means.device)
     return (share[..., None] * means + identity) / (share[..., None] + 1)
 
 
 def drop_edges(adjacency: SparseMatrix, rate: float, streams: Streams) -> SparseMatrix:
-    """The graph without a random share of its edges, both ways at once; values ``(R, E)``."""
+    """Remove a random share of the undirected edges; values ``(R, E)``."""
     count, edge = adjacency.pattern.undirected
     kept = streams.uniform(count) >= rate
     return adjacency.with_values(adjacency.values * kept[:, edge])

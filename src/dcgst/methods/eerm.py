@@ -1,4 +1,7 @@
-"""Explore to extrapolate risk minimisation (Wu et al., ICLR 2022), on candidate edges."""
+"""Explore-to-extrapolate risk minimization (Wu et al., ICLR 2022), on candidate edges.
+
+https://arxiv.org/abs/2202.02466
+"""
 
 from __future__ import annotations
 
@@ -9,69 +12,68 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from dcgst.engine.random import Streams, derive
-from dcgst.engine.similarity import SimilarNodes
-from dcgst.engine.sparse import SparseMatrix
+from dcgst.engine.random import Purpose, Streams, derive
 from dcgst.engine.training import Training, cross_entropy, train
-from dcgst.methods.neural import Network, NeuralMethod
-from dcgst.methods.outcome import Outcome, Problem
-from dcgst.methods.params import param
+from dcgst.methods.core.network import Network, NeuralMethod
+from dcgst.methods.core.params import param
+from dcgst.methods.core.problem import Problem
+from dcgst.methods.core.result import Result
 from dcgst.nn.edge_predictor import Variants
-
-EDITORS = 80
-"""Purpose for which random numbers are drawn."""
+from dcgst.numerics.sparse import SparseMatrix
 
 
 @dataclass(eq=False, kw_only=True)
 class EERM(NeuralMethod):
-    r"""Train a network that does equally well on graphs edited to make it differ.
+    r"""Train a network for low mean and variance of the risk over edited graphs.
 
     K editors each flip one edge per node, drawn from a learned distribution over its candidates:
-    its edges, which may go, and similar nodes, to which edges may come. The network minimises
+    its edges, which may be removed, and similar nodes, to which edges may be added. The network
+    minimizes
 
     .. math:: \mathrm{Var}_k(risk_k) + \beta\,\mathrm{mean}_k(risk_k)
 
-    over the K graphs; the editors are rewarded with the variance (REINFORCE).
+    over the K graphs; the reward of the editors is the variance (REINFORCE).
     """
 
-    # 1. The authors' editors choose among all n nodes and hold K dense n x n matrices; ours choose
-    #    among candidates, so memory grows with the edges and it runs where theirs does not.
+    # Departures from the authors' code:
+    # 1. Their editors choose among all n nodes and need K dense n x n matrices. Ours choose among
+    #    candidates, so memory grows with the number of edges.
     # 2. Theirs flip one direction of an edge; ours both, so that graphs stay undirected.
-    # 3. In ours the K graphs share the dropout of the features, and so their product with the first
-    #    weights: risks differ more by the graphs, and an epoch takes a quarter less time.
+    # 3. Our K graphs share the dropout mask of the features and thus the first product. Risks then
+    #    differ mostly by the graphs, and an epoch takes a quarter less time.
 
     name: ClassVar[str] = "eerm"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "default": {},
-        # Published for Cora; nothing is for the others.
+        # Published for Cora only.
         **{f"paper/{data}": {"lr": 0.005} for data in ("cora", "citeseer", "pubmed")},
     }
 
-    environments: int = param(10, "editors, each with a graph of its own", low=2, symbol="K")
+    environments: int = param(10, "number of editors, each with its own graph", low=2, symbol="K")
     flips: int = param(1, "edges that each node flips", low=1, symbol="s")
     risk_weight: float = param(1.0, "weight of the mean risk", low=0, symbol="β")
-    editor_lr: float = param(0.001, "the editors' learning rate", low=1e-8)
-    similar: int = param(5, "similar nodes that each node may be joined to", low=1)
+    editor_lr: float = param(0.001, "learning rate of the editors", low=1e-8)
+    similar: int = param(5, "similar nodes to which each node may be connected", low=1)
 
-    def solve(self, problem: Problem) -> Outcome:
+    def solve(self, problem: Problem) -> list[Result]:
         network = self.network(problem)
         training = self.train_against_editors(network, problem)
-        output = network.outputs()
-        stages = self.book(output, training, problem)
-        return Outcome(output.logits.softmax(-1), stages, network.model)
+        return self.results(problem, training, network.outputs(), model=network.model)
 
     def train_against_editors(self, network: Network, problem: Problem) -> Training:
-        """Network and editors in turns; validation on the graph as it is."""
-        pairs = problem.once("flippable", lambda: flippable_pairs(problem, self.similar))
-        count, runs = self.environments, len(problem.seeds)
+        """Train network and editors alternately; validate on the original graph."""
+        pairs = flippable_pairs(problem, self.similar)
+        count, runs = self.environments, problem.num_runs
         editors = Editors(problem.adjacency, pairs, count, runs, self.editor_lr)
-        streams = Streams([derive(seed, EDITORS) for seed in problem.seeds], network.device)
+        streams = Streams(
+            [derive(seed, Purpose.EDGE_EDITING) for seed in problem.seeds], network.device
+        )
         rows = (problem.labels >= 0).any(0).nonzero().squeeze(-1)
         targets = problem.labels[:, rows]
 
         def loss() -> Tensor:
             risks, log_proba = [], []
-            x = network.model.enter(network.x, streams)
+            x = network.model.project_features(network.x, streams)
             for k in range(self.environments):
                 drawn = editors.draw(k, self.flips, streams)
                 operator = network.model.operator(drawn.graph)
@@ -83,32 +85,33 @@ class EERM(NeuralMethod):
             return variance + self.risk_weight * mean
 
         return train(
+            "training",
             network.model,
             loss,
             self.schedule,
-            validate=network.validation(problem, self.keep),
+            validation=network.validation(problem),
             callbacks=problem.callbacks,
-            memory=problem.memory,
+            checkpoint=problem.checkpoint,
         )
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """An edited graph for each of R runs, and how likely it was to be drawn."""
+    """An edited graph for each of R runs, and the log-probability of drawing it."""
 
     graph: SparseMatrix  # values (R, E)
     log_proba: Tensor  # (R,)
 
 
 class Editors(nn.Module):
-    """K distributions over the flips of every node's candidates, for R runs.
+    """K learned distributions over the candidate flips of every node, for R runs.
 
     Args:
         adjacency: the graph.
         pairs: ``(P, 2)`` the pairs that may flip; each is a candidate of both its ends.
         count: K.
         runs: R.
-        lr: Adam's learning rate.
+        lr: learning rate of Adam.
     """
 
     def __init__(
@@ -121,25 +124,27 @@ class Editors(nn.Module):
     ) -> None:
         super().__init__()
         self.variants = Variants.of(adjacency, pairs.expand(runs, -1, 2))
-        present = self.variants.base.values.gather(1, self.variants.places[:, : len(pairs)]) > 0
+        present = self.variants.base.values.gather(1, self.variants.positions[:, : len(pairs)]) > 0
         self.present = present.to(adjacency.values.dtype)  # (R, P)
         self.nodes = adjacency.shape[0]
-        self.owner = pairs.T.flatten()  # (2P,) whose candidate
+        self.owner = pairs.T.flatten()  # (2P,) the node to which each candidate belongs
         self.logits = nn.Parameter(self.present.new_zeros(count, runs, 2 * len(pairs)))
-        self.optimiser = torch.optim.Adam(self.parameters(), lr=lr)
+        self.optimizer = torch.optim.Adam(self.parameters(), lr=lr)
 
     def learn(self, log_proba: Tensor, reward: Tensor) -> None:
-        """Make draws of log-probability ``(K, R)`` likelier, in proportion to a reward ``(R,)``."""
-        self.optimiser.zero_grad(set_to_none=True)
+        """Raise the log-probability of draws ``(K, R)`` in proportion to a reward ``(R,)``."""
+        self.optimizer.zero_grad(set_to_none=True)
         (-(reward * log_proba).sum()).backward()  # type: ignore[no-untyped-call]
-        self.optimiser.step()
+        self.optimizer.step()
 
     def draw(self, k: int, flips: int, streams: Streams) -> Drawn:
-        """Every node flips so many of its candidates, drawn by editor k."""
+        """Let every node flip ``flips`` of its candidates, drawn by editor k."""
         logits = self.logits[k]  # (R, 2P)
         log_proba = logits - self._log_sum_exp(logits)[:, self.owner]
         uniform = streams.uniform(logits.shape[1]).clamp_min(1e-20)
-        noisy = logits.detach() - (-uniform.log()).log()  # the largest of each node is its draw
+        noisy = (
+            logits.detach() - (-uniform.log()).log()
+        )  # Gumbel-max: the largest of each node is its draw
         chosen = torch.zeros_like(noisy, dtype=torch.bool)
         for _ in range(flips):
             left = noisy.masked_fill(chosen, float("-inf"))
@@ -168,7 +173,7 @@ def flippable_pairs(problem: Problem, similar: int) -> Tensor:
     """``(P, 2)`` the graph's edges and each node's similar nodes, each pair once."""
     pattern = problem.adjacency.pattern
     nodes = torch.arange(pattern.num_rows, device=pattern.indices.device)
-    partners, _ = SimilarNodes(problem.x, similar).of(nodes)
+    partners, _ = problem.graph.similar_nodes(similar).of(nodes)
     rows = torch.cat([pattern.rows, nodes.repeat_interleave(partners.shape[1])])
     cols = torch.cat([pattern.indices, partners.flatten()])
     low, high = torch.minimum(rows, cols), torch.maximum(rows, cols)

@@ -1,4 +1,4 @@
-"""Seeded spherical EM on smoothed spectral features: no network, no gradients, few seconds."""
+"""Seeded spherical EM on smoothed spectral features: no network, no gradients."""
 
 from __future__ import annotations
 
@@ -6,48 +6,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dcgst.engine.similarity import unit_rows
-from dcgst.engine.smoothing import Filter, SmoothedFeatures
-from dcgst.engine.sparse import SparseMatrix
-from dcgst.methods.base import Method
-from dcgst.methods.belief import Belief, together
-from dcgst.methods.labels import one_hot
-from dcgst.methods.outcome import Outcome, Problem
-from dcgst.methods.params import param
-from dcgst.methods.stages import Stages
-from dcgst.nn.base import Features
-from dcgst.nn.gcn import symmetric_normalised
-
-FILTERS = (Filter(0.05, 40), Filter(0.1, 10), Filter(0.1, 4))
-SHAPES = ((16, 0.6), (64, 0.3), (128, 0.5))
-"""Views of the smoothed features: how many dimensions, whitened how much."""
+from dcgst.methods.core.base import Method
+from dcgst.methods.core.params import param
+from dcgst.methods.core.problem import Problem
+from dcgst.methods.core.result import Result, plain_results
+from dcgst.methods.pooling import Prediction, log_pool
+from dcgst.numerics.sparse import SparseMatrix
 
 UNLIKELY = -1e4
-"""Logit of a class that no label names; finite, so that beliefs can be averaged."""
-
-Views = list[Tensor]
-"""``(n, d)`` rows of unit length, smoothed alike."""
+"""Logit of a class without training labels; finite, so that it can be averaged."""
 
 
 @dataclass(eq=False, kw_only=True)
 class EM(Method):
-    r"""Fit one von Mises–Fisher component per class to all nodes; the given labels name them.
+    r"""Fit one von Mises–Fisher component per class to all nodes, initialized by the labels.
 
     Features are smoothed over the graph and reduced to leading singular vectors of unit length,
-    :math:`h_i`. Then, beginning with the given labels alone, alternate
+    :math:`h_i`. Starting from the given labels, alternate
 
     .. math:: \mu_c \propto \textstyle\sum_i w_i T_{ic} h_i, \qquad
               P_{ic} \propto \pi_c \exp(h_i^\top \mu_c / \tau), \qquad
               \pi_c = \mathrm{mean}_{i \in pool} P_{ic}
 
-    where T is one-hot on given labels and P elsewhere. Since it models the distribution of the
-    unlabeled nodes themselves, biased labels do little harm, provided that each class is about one
-    cluster. Eighteen views of the features are fitted, and their beliefs weighted by the likelihood
-    of the validation labels and by how many neighbours they agree on.
+    where T is one-hot for given labels and P elsewhere (seeded clustering: Basu et al., ICML 2002;
+    the mixture: Banerjee et al., JMLR 2005). EM models the distribution of the unlabeled nodes, so
+    biased labels do little harm if each class is about one cluster. It is fitted to 18 views of the
+    features. Their predictions are pooled, weighted by the likelihood of the validation labels and
+    by the share of edges whose ends have the same predicted class.
     """
 
     name: ClassVar[str] = "em"
@@ -56,83 +44,58 @@ class EM(Method):
     deterministic: ClassVar[bool] = True
 
     steps: int = param(20, "EM steps", low=1)
-    temperature: float = param(0.1, "spread of a class's component", low=1e-3, symbol="τ")
-    given_weight: float = param(3.0, "what a given label counts, in nodes", low=0, symbol="w")
+    temperature: float = param(0.1, "spread of each component", low=1e-3, symbol="τ")
+    given_weight: float = param(3.0, "weight of a given label, in nodes", low=0, symbol="w")
     agreement_weight: float = param(
-        100.0, "what agreement of neighbours counts among views smoothed alike, in nats", low=0
+        100.0, "weight of edge agreement among views of one filter, in nats", low=0
     )
 
-    def solve(self, problem: Problem) -> Outcome:
-        views = problem.once("views", lambda: views_of(problem))
-        belief = self.believe(views, one_hot(problem), problem)
-        stages = Stages(problem.labels, problem.pool)
-        stages.begin(views[0][0].expand(len(problem.seeds), -1, -1))
-        stages.reasons = [f"all {self.steps} steps done"] * len(problem.seeds)
-        return Outcome(belief.log_proba.softmax(-1), stages)
+    def solve(self, problem: Problem) -> list[Result]:
+        prediction = self.predict_nodes(problem.one_hot(), problem)
+        z = problem.graph.views[0][0].expand(problem.num_runs, -1, -1)
+        reasons = [f"maximum number of steps ({self.steps})"] * problem.num_runs
+        return plain_results(problem, prediction.log_proba.softmax(-1), z, reasons)
 
-    def believe(self, views: list[Views], start: Tensor, problem: Problem) -> Belief:
-        """The beliefs of all views, each from the same start ``(R, n, C)``, made one.
+    def predict_nodes(self, start: Tensor, problem: Problem) -> Prediction:
+        """Pool the predictions of all views, each fitted from the same start ``(R, n, C)``.
 
-        Far smoothing makes any neighbours agree, so agreement counts among views smoothed alike.
+        Edge agreement is compared within a filter only: strong smoothing makes all neighbors agree.
         """
-        return together(together(self.opinion(h, start, problem) for h in alike) for alike in views)
+        return log_pool(
+            log_pool(self.predict_view(h, start, problem) for h in views)
+            for views in problem.graph.views
+        )
 
-    def opinion(self, h: Tensor, start: Tensor, problem: Problem) -> Belief:
-        """What one view leads to believe, favoured by how many neighbours it agrees on."""
+    def predict_view(self, h: Tensor, start: Tensor, problem: Problem) -> Prediction:
+        """Prediction of one view, with edge agreement as its prior."""
         logits = self.fit_view(h, start, problem)
-        favour = self.agreement_weight * agreement(logits, problem.adjacency)
-        return Belief.of(logits, problem.val_labels, favour)
+        log_prior = self.agreement_weight * edge_agreement(logits, problem.adjacency)
+        return Prediction.from_logits(logits, problem.val_labels, log_prior)
 
     def fit_view(self, h: Tensor, start: Tensor, problem: Problem) -> Tensor:
         """``(R, n, C)`` logits after EM on features ``(n, d)`` of unit length.
 
-        The first M-step sees the nodes as ``start`` has them: given labels alone, or some model's
-        probabilities as well.
+        The first M-step uses ``start``: the given labels, or also a model's probabilities.
         """
-        given = self.given_weight * one_hot(problem)
+        given = self.given_weight * problem.one_hot()
         pool = problem.pool.to(h.dtype)[..., None]
-        # A class that no label names would gather whatever is far from all others.
-        unnamed = UNLIKELY * (given.sum(1, keepdim=True) == 0)
+        # A class without labels would attract all nodes that are far from the other classes.
+        without_labels = UNLIKELY * (given.sum(1, keepdim=True) == 0)
         target = start
-        prior = h.new_full((len(problem.seeds), problem.num_classes), 1 / problem.num_classes)
+        prior = h.new_full((problem.num_runs, problem.num_classes), 1 / problem.num_classes)
         for _ in range(self.steps):
             means = F.normalize(target.mT @ h, dim=-1)  # (R, C, d)
-            logits = h @ means.mT / self.temperature + prior.log()[:, None] + unnamed
+            logits = h @ means.mT / self.temperature + prior.log()[:, None] + without_labels
             proba = pool * logits.softmax(-1)
             prior = (proba.sum(1) / pool.sum(1).clamp_min(1)).clamp_min(1e-6)
             target = given + proba
         return logits
 
 
-def agreement(logits: Tensor, adjacency: SparseMatrix) -> Tensor:
-    """``(R,)`` share of edges whose ends are given the same class."""
+def edge_agreement(logits: Tensor, adjacency: SparseMatrix) -> Tensor:
+    """``(R,)`` share of edges whose ends have the same predicted class."""
     pattern = adjacency.pattern
     if pattern.num_entries == 0:
         return logits.new_zeros(len(logits))
     labels = logits.argmax(-1)
     return (labels[:, pattern.rows] == labels[:, pattern.indices]).to(logits.dtype).mean(1)
-
-
-def views_of(problem: Problem) -> list[Views]:
-    """Features plain and weighted, in all shapes, for each filter."""
-    operator = symmetric_normalised(problem.adjacency)
-    most = max(dimensions for dimensions, _ in SHAPES)
-    views: list[Views] = []
-    for smooth in FILTERS:
-        alike: Views = []
-        for x in (unit_rows(informative(problem.x)), unit_rows(problem.x)):
-            smoothed = SmoothedFeatures(x, operator, smooth, most)
-            alike += [F.normalize(smoothed.view(*shape), dim=-1) for shape in SHAPES]
-        views.append(alike)
-    return views
-
-
-def informative(x: Features) -> Features:
-    """Columns weighted by what they tell: tf-idf for sparse features, unit variance for dense."""
-    if isinstance(x, SparseMatrix):
-        nodes, columns = x.shape
-        having = torch.bincount(x.pattern.indices, minlength=columns)
-        rarity = ((1 + nodes) / (1 + having)).log() + 1
-        return x.with_values(x.values * rarity[x.pattern.indices])
-    spread = x.std(0, correction=0)
-    return (x - x.mean(0)) / torch.where(spread > 0, spread, 1.0)

@@ -1,4 +1,4 @@
-"""Plain supervised training of a graph neural network: the baseline of baselines."""
+"""Supervised training of a graph neural network: the basic baseline."""
 
 from __future__ import annotations
 
@@ -6,20 +6,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dcgst.methods.neural import NeuralMethod
-from dcgst.methods.outcome import Outcome, Problem
+from dcgst.methods.core.network import NeuralMethod
+from dcgst.methods.core.problem import Problem
+from dcgst.methods.core.result import Result
 
 
 @dataclass(eq=False, kw_only=True)
 class GCN(NeuralMethod):
-    """Train a backbone on the given labels and predict all nodes with it.
+    """Train a network on the given labels and predict all nodes with it.
 
-    Where there are validation nodes, they tell which epoch to keep; otherwise it is the last.
+    The default backbone is a GCN (Kipf & Welling, ICLR 2017, https://arxiv.org/abs/1609.02907).
+    Validation nodes, if there are any, determine which epoch to keep.
+
+    Example:
+        >>> from dcgst import GCN, load
+        >>> model = GCN(epochs=50).fit(load("synthetic"))
+        >>> model.proba_.shape
+        (1200, 4)
     """
 
     name: ClassVar[str] = "gcn"
-    # The paper does not say how it scaled features. These readings are meant to land on its row,
-    # not settings chosen for accuracy; the learning rate of PubMed is published.
+    # The paper does not state how it scaled features. These presets are meant to reproduce its GCN
+    # row, not to be accurate; the learning rate of PubMed is published.
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "default": {},
         "paper/cora": {"feature_norm": "none"},
@@ -27,9 +35,7 @@ class GCN(NeuralMethod):
         "paper/pubmed": {"feature_norm": "none", "lr": 0.001},
     }
 
-    def solve(self, problem: Problem) -> Outcome:
+    def solve(self, problem: Problem) -> list[Result]:
         network = self.network(problem)
-        training = network.train(problem.labels, problem, self.schedule)
-        output = network.outputs()
-        stages = self.book(output, training, problem)
-        return Outcome(output.logits.softmax(-1), stages, network.model)
+        training = network.train("training", problem.labels, problem, self.schedule)
+        return self.results(problem, training, network.outputs(), model=network.model)

@@ -1,4 +1,4 @@
-"""Label propagation (Zhou et al., 2004): labels flow along the edges, features are not used."""
+"""Label propagation (Zhou et al., NeurIPS 2003, "Learning with local and global consistency")."""
 
 from __future__ import annotations
 
@@ -7,38 +7,34 @@ from typing import ClassVar
 
 import torch
 
-from dcgst.engine.smoothing import Filter
-from dcgst.methods.base import Method
-from dcgst.methods.labels import class_shares, one_hot
-from dcgst.methods.outcome import Outcome, Problem
-from dcgst.methods.params import param
-from dcgst.methods.stages import Stages
-from dcgst.nn.gcn import symmetric_normalised
+from dcgst.methods.core.base import Method
+from dcgst.methods.core.params import param
+from dcgst.methods.core.problem import Problem
+from dcgst.methods.core.result import Result, plain_results
+from dcgst.numerics.smoothing import Filter
 
 
 @dataclass(eq=False, kw_only=True)
 class LabelPropagation(Method):
-    r"""Let the given labels flow along the edges; no features, nothing to train.
+    r"""Propagate the given labels along the edges; no features, no training.
 
     .. math:: F \leftarrow \alpha\,\hat A F + (1 - \alpha)\,Y
 
-    A node that no label reaches is given the classes' shares among the labels.
+    A node that no label reaches gets the class shares among the labels.
     """
 
     name: ClassVar[str] = "lp"
     all_at_once: ClassVar[bool] = True
     deterministic: ClassVar[bool] = True
 
-    alpha: float = param(0.99, "share of what comes from the neighbours", low=0, high=1, symbol="α")
-    steps: int = param(50, "how far labels flow, in edges", low=1)
+    alpha: float = param(0.99, "share of the neighbors' labels", low=0, high=1, symbol="α")
+    steps: int = param(50, "propagation steps", low=1)
 
-    def solve(self, problem: Problem) -> Outcome:
-        operator = symmetric_normalised(problem.adjacency)
-        flowed = Filter(1 - self.alpha, self.steps)(operator, one_hot(problem))
-        arrived = flowed.sum(-1, keepdim=True)
-        shares = class_shares(problem)[:, None]
-        proba = torch.where(arrived > 0, flowed / arrived, shares)
-        stages = Stages(problem.labels, problem.pool)
-        stages.begin(proba)
-        stages.reasons = [f"all {self.steps} steps done"] * len(problem.seeds)
-        return Outcome(proba, stages)
+    def solve(self, problem: Problem) -> list[Result]:
+        propagate = Filter(1 - self.alpha, self.steps)
+        propagated = propagate(problem.graph.normalized, problem.one_hot())
+        total = propagated.sum(-1, keepdim=True)
+        shares = problem.class_shares()[:, None]
+        proba = torch.where(total > 0, propagated / total, shares)
+        reasons = [f"maximum number of steps ({self.steps})"] * problem.num_runs
+        return plain_results(problem, proba, proba, reasons)

@@ -1,4 +1,4 @@
-"""Multi-stage self-supervised training (Sun et al., 2020)."""
+"""Multi-stage self-supervised training (Sun et al., AAAI 2020, https://arxiv.org/abs/1902.11038)."""
 
 from __future__ import annotations
 
@@ -9,45 +9,43 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dcgst.engine.clusters import group_means, k_means
-from dcgst.engine.random import Streams, derive
-from dcgst.methods.outcome import Problem
-from dcgst.methods.params import param
+from dcgst.engine.random import Purpose, Streams, derive
+from dcgst.methods.core.params import param
+from dcgst.methods.core.problem import Problem
+from dcgst.methods.core.trace import Selection
 from dcgst.methods.st import ST
-from dcgst.methods.stages import Stage
 from dcgst.nn.base import Output
-
-CLUSTERS = 50
-"""Purpose for which random numbers are drawn."""
+from dcgst.numerics.clusters import group_means, k_means
 
 
 @dataclass(eq=False, kw_only=True)
 class M3S(ST):
-    """Self-training in stages that trusts a confident node only if its cluster agrees.
+    """Self-training in stages that selects a confident node only if its cluster agrees.
 
-    In each stage all nodes are clustered by their hidden layer. A cluster is given the class whose
-    labeled nodes have their mean nearest to that of its unlabeled ones. The most confident nodes of
-    each class join the labels where their cluster has that class too; there they stay, and a fresh
-    network is trained.
+    In each stage all nodes are clustered by their hidden layer. A cluster is assigned the class
+    whose labeled nodes have the nearest mean. The most confident nodes of each class become
+    pseudo-labels if their cluster is of the same class. Pseudo-labels are kept, and a new network
+    is trained.
     """
 
     name: ClassVar[str] = "m3s"
 
-    stages: int = param(5, "stages, which share out the pseudo-labels", low=1, high=40)
-    clusters: int = param(200, "clusters of all nodes", low=1)
+    stages: int = param(5, "number of stages; each adds an equal part", low=1, high=40)
+    clusters: int = param(200, "number of clusters", low=1)
 
-    def choose(self, output: Output, labels: Tensor, problem: Problem, number: int) -> Stage:
-        """The most confident nodes, as far as their clusters agree."""
-        stage = super().choose(output, labels, problem, number)
-        agrees = self.cluster_labels(output.hidden, labels, problem, number) == stage.predicted
-        return replace(stage, chosen=stage.chosen & agrees, q=agrees.to(output.hidden.dtype))
+    def select(self, output: Output, labels: Tensor, problem: Problem, stage: int) -> Selection:
+        """Select the most confident nodes whose cluster agrees; the score is 1 if it does."""
+        selection = super().select(output, labels, problem, stage)
+        agrees = self.cluster_labels(output.hidden, labels, problem, stage) == selection.predicted
+        score = agrees.to(output.hidden.dtype)
+        return replace(selection, chosen=selection.chosen & agrees, score=score)
 
     def cluster_labels(
-        self, hidden: Tensor, labels: Tensor, problem: Problem, number: int
+        self, hidden: Tensor, labels: Tensor, problem: Problem, stage: int
     ) -> Tensor:
         """``(R, n)`` the class of each node's cluster."""
         z = F.normalize(hidden, dim=-1)
-        seeds = [derive(seed, CLUSTERS, number) for seed in problem.seeds]
+        seeds = [derive(seed, Purpose.CLUSTERING, stage) for seed in problem.seeds]
         cluster = k_means(z, self.clusters, Streams(seeds, z.device))
         class_means, class_sizes = group_means(z, labels, problem.num_classes)
         unlabeled = torch.where(labels < 0, cluster, -1)

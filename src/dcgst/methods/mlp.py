@@ -1,4 +1,4 @@
-"""A network that does not see the graph: what the features alone tell."""
+"""A network that uses features only."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from dcgst.methods.core.params import param
 from dcgst.methods.gcn import GCN
-from dcgst.methods.params import param
+from dcgst.nn.base import Backbone
 
 
 @dataclass(eq=False, kw_only=True)
@@ -17,4 +18,4 @@ class MLP(GCN):
     name: ClassVar[str] = "mlp"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}}
 
-    backbone: str = param("mlp", "the network", choices=("mlp",))
+    backbone: str | type[Backbone] = param("mlp", "the network", choices=("mlp",))

@@ -1,4 +1,4 @@
-"""Shift-robust graph neural networks (Zhu et al., NeurIPS 2021)."""
+"""Shift-robust GNN (Zhu et al., NeurIPS 2021, https://arxiv.org/abs/2108.01099)."""
 
 from __future__ import annotations
 
@@ -10,20 +10,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dcgst.engine.random import Streams, derive
+from dcgst.engine.random import Purpose, Streams, derive
 from dcgst.engine.training import Training, cross_entropy
-from dcgst.methods.neural import Network, NeuralMethod
-from dcgst.methods.outcome import Outcome, Problem
-from dcgst.methods.params import param
+from dcgst.methods.core.network import Network, NeuralMethod
+from dcgst.methods.core.params import param
+from dcgst.methods.core.problem import Problem
+from dcgst.methods.core.result import Result
 from dcgst.nn.base import Output
 from dcgst.shift.cmd import cmd
 from dcgst.shift.kmm import kmm_weights
 from dcgst.shift.ppr import sparse_ppr_rows
 from dcgst.shift.selection import ranks
-
-SAMPLE = 70
-"""Purpose for which random numbers are drawn."""
-
 
 SCRIPT: dict[str, Any] = {
     "feature_norm": "row",
@@ -32,18 +29,18 @@ SCRIPT: dict[str, Any] = {
     "weight_decay": 0.0,
     "keep": "last",
 }
-"""What the authors' script for small graphs sets."""
+"""Settings of the authors' script for small graphs."""
 
 
 @dataclass(eq=False, kw_only=True)
 class SRGNN(NeuralMethod):
-    r"""Train a network to which labeled nodes look like any others.
+    r"""Train a network with a penalty on the shift between labeled and unlabeled nodes.
 
     .. math:: \frac{1}{|L|} \sum_{i \in L} w_i\,CE_i + \lambda\,CMD(Z_L, Z_S)
 
-    S is a random sample of unlabeled nodes, as many as there are labeled ones, and Z the hidden
-    layer, bounded by tanh. The weights w, if wanted, match the labeled nodes to S by kernel mean
-    matching on their PageRank rows.
+    S is a random sample of unlabeled nodes, as large as the set of labeled ones, and Z is the
+    hidden layer, bounded by tanh. The optional weights w match the labeled nodes to S by kernel
+    mean matching on their PageRank rows.
     """
 
     name: ClassVar[str] = "srgnn"
@@ -56,30 +53,28 @@ class SRGNN(NeuralMethod):
     cmd_weight: float = param(1.0, "weight of the CMD", low=0, symbol="λ")
     weighting: str = param(
         "none",
-        "weights of the labeled nodes: all one, or by kernel mean matching",
+        "weights of the labeled nodes: equal, or by kernel mean matching",
         choices=("none", "kmm"),
     )
     teleport: float = param(
-        0.1, "kernel mean matching: restarts of the PageRank walks", low=1e-3, high=0.999
+        0.1, "kernel mean matching: teleport probability of PageRank", low=1e-3, high=0.999
     )
-    least_weight: float = param(0.2, "kernel mean matching: the smallest weight", low=0, high=1)
+    least_weight: float = param(0.2, "kernel mean matching: smallest weight", low=0, high=1)
 
-    def solve(self, problem: Problem) -> Outcome:
-        network, training = self.learn_robustly(problem.labels, problem, 0)
-        output = network.outputs()
-        stages = self.book(output, training, problem)
-        return Outcome(output.logits.softmax(-1), stages, network.model)
+    def solve(self, problem: Problem) -> list[Result]:
+        network, training = self.train_robust(problem.labels, problem, 0)
+        return self.results(problem, training, network.outputs(), model=network.model)
 
-    def learn_robustly(
-        self, labels: Tensor, problem: Problem, number: int
+    def train_robust(
+        self, labels: Tensor, problem: Problem, stage: int
     ) -> tuple[Network, Training]:
-        """A fresh network that sees labeled nodes like a new random sample of the pool."""
+        """Train a new network against a new random sample of the pool."""
         labeled = labels >= 0
-        sample = self.sample(labeled.sum(1), problem, number)
+        sample = self.sample_pool(labeled.sum(1), problem, stage)
         weights = self.weights(labels, sample, problem)
         nodes = (labeled | sample).any(0).nonzero().squeeze(-1)
         masks = [mask[:, nodes].float() for mask in (labeled, sample)]
-        sampled = sample.any(1)  # an empty pool is near to everything
+        sampled = sample.any(1)  # without a sample there is no penalty
 
         def loss(output: Output, rows: Tensor, targets: Tensor) -> Tensor:
             z = output.hidden[:, nodes]
@@ -87,15 +82,17 @@ class SRGNN(NeuralMethod):
             own = None if weights is None else weights[:, rows]
             return cross_entropy(output.logits, targets, own) + self.cmd_weight * distance
 
-        network = self.network(problem, number)
-        training = network.train(labels, problem, self.schedule, number, loss)
+        network = self.network(problem, stage)
+        training = network.train(
+            f"training-{stage}", labels, problem, self.schedule, number=stage, loss=loss
+        )
         return network, training
 
-    def sample(self, count: Tensor, problem: Problem, number: int) -> Tensor:
-        """``(R, n)`` bool: ``count`` ``(R,)`` random nodes of the pool, or all that it has."""
-        streams = Streams([derive(s, SAMPLE, number) for s in problem.seeds], count.device)
-        order = ranks(streams.uniform(problem.pool.shape[1]), problem.pool)
-        return problem.pool & (order < count[:, None])
+    def sample_pool(self, count: Tensor, problem: Problem, stage: int) -> Tensor:
+        """``(R, n)`` bool: ``count`` ``(R,)`` random nodes of the pool, or all of it."""
+        seeds = [derive(seed, Purpose.UNLABELED_SAMPLE, stage) for seed in problem.seeds]
+        uniform = Streams(seeds, count.device).uniform(problem.pool.shape[1])
+        return problem.pool & (ranks(uniform, problem.pool) < count[:, None])
 
     def weights(self, labels: Tensor, sample: Tensor, problem: Problem) -> Tensor | None:
         """``(R, n)`` weights of the labeled nodes by kernel mean matching; None if all are one."""

@@ -1,4 +1,4 @@
-"""SR-GNN with self-training: the strongest rival in the paper of DC-GST."""
+"""SR-GNN with self-training: the strongest baseline of the DC-GST paper."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from dcgst.methods.neural import Network
-from dcgst.methods.outcome import Problem
-from dcgst.methods.params import param
+from dcgst.methods.core.network import Network
+from dcgst.methods.core.params import param
+from dcgst.methods.core.problem import Problem
 from dcgst.methods.srgnn import SRGNN
 from dcgst.methods.st import ST
 
 
 @dataclass(eq=False, kw_only=True)
 class SRGNNST(ST, SRGNN):
-    """Self-training whose teacher and student are both SR-GNNs.
+    """Self-training in which every network is an SR-GNN.
 
-    Each training draws a random sample of its own to be near to, as large as all labels together,
+    Each training draws its own random sample of the pool, as large as the set of all labels,
     pseudo-labels included.
     """
 
@@ -29,9 +29,9 @@ class SRGNNST(ST, SRGNN):
         for preset, settings in SRGNN.presets.items()
     }
 
-    stages: int = param(5, "rounds of pseudo-labels, which share them out", low=1, high=40)
+    stages: int = param(5, "number of stages; each adds an equal part", low=1, high=40)
     cmd_weight: float = param(0.3, "weight of the CMD", low=0, symbol="λ")
 
-    def learn(self, labels: Tensor, problem: Problem, number: int) -> Network:
-        network, _ = self.learn_robustly(labels, problem, number)
+    def train_new(self, labels: Tensor, problem: Problem, stage: int) -> Network:
+        network, _ = self.train_robust(labels, problem, stage)
         return network

@@ -1,29 +1,40 @@
-"""Graph neural networks with a replica axis."""
+"""Graph neural networks with a replica axis: backbones by name in ``BACKBONES``."""
 
 from __future__ import annotations
 
-from dcgst.errors import unknown
-from dcgst.nn.appnp import APPNP
-from dcgst.nn.base import Backbone, Output
-from dcgst.nn.gat import GAT
-from dcgst.nn.gcn import GCN
-from dcgst.nn.mlp import MLP
-from dcgst.nn.sage import GraphSAGE
+from dcgst.engine.random import dropout
+from dcgst.nn.appnp import APPNPBackbone
+from dcgst.nn.base import BACKBONES, Backbone, Output
+from dcgst.nn.gat import GATBackbone
+from dcgst.nn.gcn import GCNBackbone
+from dcgst.nn.layers import glorot, project, zeros
+from dcgst.nn.mlp import MLPBackbone
+from dcgst.nn.sage import SAGEBackbone
 
-BACKBONES: dict[str, type[Backbone]] = {
-    "gcn": GCN,
-    "gat": GAT,
-    "sage": GraphSAGE,
-    "appnp": APPNP,
-    "mlp": MLP,
-}
-
-
-def backbone(name: str) -> type[Backbone]:
-    """The backbone class of that name."""
-    if name not in BACKBONES:
-        raise unknown("backbone", name, BACKBONES)
-    return BACKBONES[name]
+BACKBONES.register("gcn", GCNBackbone)
+BACKBONES.register("gat", GATBackbone)
+BACKBONES.register("sage", SAGEBackbone)
+BACKBONES.register("appnp", APPNPBackbone)
+BACKBONES.register("mlp", MLPBackbone)
 
 
-__all__ = ["APPNP", "BACKBONES", "GAT", "GCN", "MLP", "Backbone", "GraphSAGE", "Output", "backbone"]
+def register_backbone(name: str, backbone: type[Backbone]) -> type[Backbone]:
+    """Make a backbone available by name: ``DCGST(backbone=name)``, ``--set backbone=name``."""
+    return BACKBONES.register(name, backbone)
+
+
+__all__ = [
+    "BACKBONES",
+    "APPNPBackbone",
+    "Backbone",
+    "GATBackbone",
+    "GCNBackbone",
+    "MLPBackbone",
+    "Output",
+    "SAGEBackbone",
+    "dropout",
+    "glorot",
+    "project",
+    "register_backbone",
+    "zeros",
+]

@@ -1,4 +1,4 @@
-"""Predict then propagate (Gasteiger et al., 2019)."""
+"""Predict then propagate (Gasteiger et al., ICLR 2019, https://arxiv.org/abs/1810.05997)."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from typing import ClassVar
 from torch import Tensor
 
 from dcgst.engine.random import Streams
-from dcgst.engine.sparse import SparseMatrix, spmm
-from dcgst.nn.base import Entered, Features, Output
-from dcgst.nn.gcn import symmetric_normalised
-from dcgst.nn.mlp import MLP
+from dcgst.nn.base import Output, Projected
+from dcgst.nn.mlp import MLPBackbone
+from dcgst.numerics.normalize import Features, normalize_adjacency
+from dcgst.numerics.smoothing import Filter
+from dcgst.numerics.sparse import SparseMatrix
 
 
-class APPNP(MLP):
-    r"""An MLP whose logits take ten steps of :math:`H \leftarrow .9\,\hat A H + .1\,H_0`."""
+class APPNPBackbone(MLPBackbone):
+    r"""An MLP, then ten steps :math:`H \leftarrow .9\,\hat A H + .1\,H_0` on its logits."""
 
     hops = 10
-    teleport: ClassVar[float] = 0.1
+    propagate: ClassVar[Filter] = Filter(teleport=0.1, hops=9)
+    """All steps but the last, which is computed for the requested rows only."""
 
     @staticmethod
     def operator(adjacency: SparseMatrix) -> SparseMatrix:
-        return symmetric_normalised(adjacency)
+        return normalize_adjacency(adjacency)
 
     def forward(
         self,
-        x: Features | Entered,
+        x: Features | Projected,
         operator: SparseMatrix,
         streams: Streams | None = None,
         rows: Tensor | None = None,
     ) -> Output:
-        alone = super().forward(x, operator, streams)
-        start = logits = alone.logits
-        for _ in range(self.hops - 1):
-            logits = (1 - self.teleport) * spmm(operator, logits) + self.teleport * start
+        mlp = super().forward(x, operator, streams)
+        start = mlp.logits
+        logits = self.propagate(operator, start)
         if rows is not None:
             operator, start = operator.select_rows(rows), start.index_select(1, rows)
-        last = (1 - self.teleport) * spmm(operator, logits) + self.teleport * start
-        return Output(alone.hidden, last)
+        return Output(mlp.hidden, self.propagate.step(operator, logits, start))

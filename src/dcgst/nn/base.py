@@ -1,41 +1,38 @@
-"""What every backbone has in common."""
+"""The base class of all backbones."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
-from typing import ClassVar, overload
+from typing import Any, ClassVar
 
-import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
-from dcgst.engine.random import Streams, derive, dropout
-from dcgst.engine.sparse import SparseMatrix, spmm
-from dcgst.graph import FeatureMatrix
+from dcgst.engine.random import Streams, derive
+from dcgst.errors import InputError
+from dcgst.nn.layers import drop_features, project
+from dcgst.numerics.normalize import Features
+from dcgst.numerics.sparse import SparseMatrix
+from dcgst.registry import Registry, subclass_of
 
 
 @dataclass(frozen=True)
-class Entered:
-    """Features that have been through :meth:`Backbone.enter` already."""
+class Projected:
+    """Features after dropout, multiplied by the first weights."""
 
     product: Tensor
 
 
-Features = Tensor | SparseMatrix
-"""``(n, d)`` node features shared by all replicas, dense or sparse."""
-
-
 @dataclass(frozen=True)
 class Output:
-    """What a backbone computes for every node."""
+    """Output of a backbone for every node."""
 
     hidden: Tensor
     """``(R, n, hidden)`` the last hidden layer: Z of the paper."""
     logits: Tensor
-    """``(R, n, C)``, or ``(R, m, C)`` for m chosen rows"""
+    """``(R, n, C)``, or ``(R, m, C)`` for m selected rows"""
 
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -48,24 +45,26 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 class Backbone(nn.Module, ABC):
     """A graph neural network of which R independent replicas are computed together.
 
-    Every parameter carries the replica axis first. The graph enters as an *operator*, which
-    :meth:`operator` makes from the adjacency once per graph, or once per step where edge weights
-    are learned: it is differentiable in them, and an edge of weight zero is no edge.
+    The first axis of every parameter is the replica. The graph enters as an *operator*, which
+    :meth:`operator` computes from the adjacency: once per graph, or once per step where edge
+    weights are learned. It is differentiable in the edge weights; weight zero means no edge.
+
+    A subclass defines :meth:`build`, :meth:`operator`, :meth:`forward` and ``hops``.
 
     Args:
-        seeds: one per replica; decides its initial parameters.
-        num_features: columns of the features.
+        seeds: one per replica, for its initial parameters.
+        num_features: number of feature columns.
         hidden: width of the hidden layer.
         num_classes: width of the output.
-        dropout: share of inputs and hidden units dropped while training.
-        activation: of the hidden layer, one of :data:`ACTIVATIONS`; its usual one by default.
+        dropout: dropout rate of inputs and hidden units.
+        activation: of the hidden layer, one of :data:`ACTIVATIONS`; None for the default.
     """
 
     hops: ClassVar[int]
-    """How many edges away a node can be and still influence another."""
-    usual_activation: ClassVar[str] = "relu"
+    """Number of edges over which a node can influence another."""
+    default_activation: ClassVar[str] = "relu"
     weight1: nn.Parameter
-    """``(R, d, width)``, what the features are multiplied with."""
+    """``(R, d, width)``, the weights that the features are multiplied by."""
 
     def __init__(
         self,
@@ -82,31 +81,23 @@ class Backbone(nn.Module, ABC):
         self.hidden = hidden
         self.num_classes = num_classes
         self.dropout = dropout
-        self.activation = ACTIVATIONS[activation or self.usual_activation]
+        self.activation_name = activation or self.default_activation
+        self.activation = ACTIVATIONS[self.activation_name]
         self.build(Streams([derive(seed, 0) for seed in seeds]))
 
     @abstractmethod
     def build(self, streams: Streams) -> None:
-        """Create the parameters. Drawn on the CPU: the same on every device."""
+        """Create the parameters, on the CPU so that they are the same on every device."""
 
     @staticmethod
     @abstractmethod
     def operator(adjacency: SparseMatrix) -> SparseMatrix:
-        """What messages are multiplied with, from adjacency values ``(E,)`` or ``(R, E)``."""
-
-    def enter(self, x: Features | Entered, streams: Streams | None = None) -> Entered:
-        """The features with dropout times the first weights.
-
-        Every network begins so, whatever the graph: one product can serve several graphs.
-        """
-        if isinstance(x, Entered):
-            return x
-        return Entered(project(drop_features(x, self.dropout, streams), self.weight1))
+        """Compute the matrix for message passing; adjacency values are ``(E,)`` or ``(R, E)``."""
 
     @abstractmethod
     def forward(
         self,
-        x: Features | Entered,
+        x: Features | Projected,
         operator: SparseMatrix,
         streams: Streams | None = None,
         rows: Tensor | None = None,
@@ -114,74 +105,72 @@ class Backbone(nn.Module, ABC):
         """Compute all replicas.
 
         Args:
-            x: the features, or what :meth:`enter` made of them.
-            operator: made by :meth:`operator`.
-            streams: drive the dropout; without them, that is outside training, there is none.
-            rows: the nodes whose logits are wanted; all of them by default. Their hidden layer is
-                computed for every node in any case.
+            x: the features, or the result of :meth:`project_features`.
+            operator: the result of :meth:`operator`.
+            streams: random streams for dropout; None outside training.
+            rows: nodes whose logits are needed; default all. The hidden layer is computed for every
+                node in any case.
         """
 
+    def project_features(
+        self, x: Features | Projected, streams: Streams | None = None
+    ) -> Projected:
+        """Multiply the features, after dropout, by the first weights.
 
-def glorot(streams: Streams, fan_in: int, fan_out: int, *shape: int) -> nn.Parameter:
-    """``(R, *shape)`` uniform in ±√(6 / (fan_in + fan_out)); the shape is both fans if left out."""
-    return _within(sqrt(6 / (fan_in + fan_out)), streams, *(shape or (fan_in, fan_out)))
+        The product does not depend on the graph: several graphs can share it.
+        """
+        if isinstance(x, Projected):
+            return x
+        return Projected(project(drop_features(x, self.dropout, streams), self.weight1))
+
+    def config(self) -> dict[str, Any]:
+        """Return everything that :meth:`from_config` needs to create the network again."""
+        return {
+            "backbone": BACKBONES.name_of(type(self)),
+            "replicas": self.replicas,
+            "num_features": self.num_features,
+            "hidden": self.hidden,
+            "num_classes": self.num_classes,
+            "dropout": self.dropout,
+            "activation": self.activation_name,
+        }
+
+    @staticmethod
+    def from_config(config: Mapping[str, Any]) -> Backbone:
+        """Create a network from :meth:`config`, with other parameters than the original's."""
+        if config["activation"] not in ACTIVATIONS:
+            raise InputError(f"unknown activation {config['activation']!r}")
+        return BACKBONES.known(config["backbone"])(
+            [0] * config["replicas"],
+            config["num_features"],
+            config["hidden"],
+            config["num_classes"],
+            config["dropout"],
+            config["activation"],
+        )
+
+    def select_replica(self, replica: int) -> Backbone:
+        """Return a network with the parameters of one replica only."""
+        if self.replicas == 1:
+            return self
+        selected = Backbone.from_config({**self.config(), "replicas": 1})
+        state = {name: tensor[replica : replica + 1] for name, tensor in self.state_dict().items()}
+        selected.load_state_dict(state)
+        return selected.to(self.weight1.device)
 
 
-def fan_in_uniform(streams: Streams, fan_in: int, *shape: int) -> nn.Parameter:
-    """``(R, *shape)`` uniform in ±1/√fan_in, as linear layers commonly begin."""
-    return _within(1 / sqrt(fan_in), streams, *shape)
-
-
-def zeros(streams: Streams, *shape: int) -> nn.Parameter:
-    return nn.Parameter(torch.zeros(len(streams), *shape))
-
-
-def _within(bound: float, streams: Streams, *shape: int) -> nn.Parameter:
-    return nn.Parameter((streams.uniform(*shape) * 2 - 1) * bound)
-
-
-def features_on(matrix: FeatureMatrix, device: torch.device | str = "cpu") -> Features:
-    """A graph's features as tensors: sparse ones stay sparse unless more than a fifth is set."""
-    if not sp.issparse(matrix):
-        return torch.tensor(matrix, device=device)
-    if matrix.nnz > matrix.shape[0] * matrix.shape[1] / 5:
-        return torch.tensor(matrix.toarray(), device=device)
-    return SparseMatrix.from_scipy(matrix, device)
-
-
-@overload
-def drop_features(x: Tensor, rate: float, streams: Streams | None) -> Tensor: ...
-
-
-@overload
-def drop_features(x: SparseMatrix, rate: float, streams: Streams | None) -> SparseMatrix: ...
-
-
-def drop_features(x: Features, rate: float, streams: Streams | None) -> Features:
-    """Features with dropout, then one copy per replica; of sparse features only what is stored."""
-    if streams is None:
-        return x
-    if isinstance(x, SparseMatrix):
-        return x.with_values(dropout(x.values.expand(len(streams), -1), rate, streams))
-    return dropout(x.expand(len(streams), -1, -1), rate, streams)
-
-
-def project(x: Features, weight: Tensor) -> Tensor:
-    """``x @ weight`` for features of any kind or activations; weight ``(R, d, k)``."""
-    if isinstance(x, SparseMatrix):
-        return spmm(x, weight)
-    if x.dim() == 3 and x.shape[0] == 1:  # a plain product is faster than a batch of one
-        return torch.mm(x[0], weight[0]).unsqueeze(0)
-    return torch.matmul(x, weight)
+BACKBONES: Registry[type[Backbone]] = Registry("backbone", "dcgst.backbones", subclass_of(Backbone))
 
 
 def receptive_field(
     x: Features, operator: SparseMatrix, rows: Tensor, hops: int
 ) -> tuple[Features, SparseMatrix, Tensor]:
-    """The part of the graph that decides the outputs of ``rows``, and where they are in it.
+    """Restrict features and operator to the nodes that influence the outputs of ``rows``.
 
-    Without dropout a network computes on this part, for these rows, exactly what it computes on
-    the whole graph: what an edge carries was settled when the operator was made.
+    Without dropout, a network computes the same outputs for these rows as on the whole graph.
+
+    Returns:
+        features, operator, and the positions of ``rows`` among the remaining nodes.
     """
     nodes = operator.reach(rows, hops)
     x = x.select_rows(nodes) if isinstance(x, SparseMatrix) else x[nodes]

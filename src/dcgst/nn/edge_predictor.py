@@ -1,4 +1,4 @@
-"""The edge predictor: graph variants on a short list of node pairs."""
+"""The edge predictor: samples graph variants on a short list of node pairs."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dcgst.engine.random import Streams
-from dcgst.engine.sparse import Pattern, SparseMatrix
-from dcgst.nn.base import Features
-from dcgst.nn.gcn import GCN, symmetric_normalised
+from dcgst.nn.gcn import GCNBackbone
+from dcgst.numerics.normalize import Features, normalize_adjacency
+from dcgst.numerics.sparse import Pattern, SparseMatrix
 
 
 class EdgePredictor(nn.Module):
     r"""Probabilities of edges, :math:`M_{ij} = \sigma(t_i^\top t_j)`, :math:`T = GCN(A, X)`.
 
-    R replicas side by side, each with its own pairs. Probabilities are computed for pairs that are
-    asked for, never for all.
+    R replicas are computed together, each with its own pairs. Probabilities are computed for listed
+    pairs only.
 
     Args:
-        seeds: one per replica.
-        num_features: columns of the features.
-        width: of the representation T and of the layer before it.
-        dropout: while training.
+        seeds: one per replica, for its initial parameters.
+        num_features: number of feature columns.
+        width: width of the representation T and of the layer before it.
+        dropout: dropout rate.
     """
 
     def __init__(
         self, seeds: Sequence[int], num_features: int, width: int, dropout: float = 0.0
     ) -> None:
         super().__init__()
-        self.gcn = GCN(seeds, num_features, width, width, dropout)
+        self.gcn = GCNBackbone(seeds, num_features, width, width, dropout)
 
     def forward(
         self, x: Features, operator: SparseMatrix, streams: Streams | None = None
     ) -> Tensor:
-        """``(R, n, width)``: T. The operator is that of :func:`symmetric_normalised`."""
+        """``(R, n, width)``: T. The operator is that of :func:`normalize_adjacency`."""
         representation: Tensor = self.gcn(x, operator, streams).logits
         return representation
 
-    operator = staticmethod(symmetric_normalised)
+    operator = staticmethod(normalize_adjacency)
 
 
 def pair_logits(representation: Tensor, pairs: Tensor) -> Tensor:
@@ -55,27 +55,23 @@ def pair_logits(representation: Tensor, pairs: Tensor) -> Tensor:
     return (ends[0] * ends[1]).sum(-1).view(replicas, -1)
 
 
-def sample_edges(
-    logits: Tensor, streams: Streams, *, temperature: float = 1.2, noise: str = "logistic"
-) -> Tensor:
-    r"""Draw each edge or not, 1 or 0, with the gradient of the relaxed draw.
+def sample_edges(logits: Tensor, streams: Streams, temperature: float = 1.2) -> Tensor:
+    r"""Sample each edge as 1 or 0, with the gradient of the relaxed sample (straight-through).
 
     .. math:: a = \lfloor \sigma((\ell + G) / \tau) + \tfrac12 \rfloor
 
+    G is logistic noise, so that an edge is sampled with probability :math:`\sigma(\ell)`. (The
+    paper's formula as printed, :math:`\log \sigma(\ell)` plus one Gumbel variate, would sample it
+    with probability :math:`1 - e^{-\sigma(\ell)}`, at most .63.)
+
     Args:
         logits: ``(R, P)`` log-odds ℓ.
-        streams: randomness.
+        streams: random streams.
         temperature: τ.
-        noise: ``logistic`` draws an edge with probability σ(ℓ). ``gumbel`` is what the paper's
-            formula says, :math:`\log \sigma(\ell)` plus one Gumbel variate, by which an edge is
-            drawn with probability :math:`1 - e^{-\sigma(\ell)}`, at most .63.
     """
     eps = torch.finfo(logits.dtype).eps
     uniform = streams.uniform(logits.shape[1]).clamp(eps, 1 - eps)
-    if noise == "gumbel":
-        noisy = F.logsigmoid(logits) - (-uniform.log()).log()
-    else:
-        noisy = logits + uniform.log() - (-uniform).log1p()
+    noisy = logits + uniform.log() - (-uniform).log1p()
     relaxed = (noisy / temperature).sigmoid()
     return relaxed + ((relaxed > 0.5).to(relaxed.dtype) - relaxed).detach()
 
@@ -83,47 +79,47 @@ def sample_edges(
 def reconstruction_loss(
     representation: Tensor, pattern: Pattern, streams: Streams, count: int = 4096
 ) -> Tensor:
-    """``(R,)`` binary cross entropy of sampled edges and as many sampled pairs of any nodes.
+    """``(R,)`` binary cross entropy of sampled edges and equally many random node pairs.
 
-    Over all pairs edges are a vanishing share; here both kinds weigh the same.
+    Among all pairs, edges are a tiny share; here both halves have the same weight.
     """
     n = representation.shape[1]
     if pattern.num_entries == 0:
         return 0 * representation.flatten(1).sum(1)
     draws = streams.uniform(3, count)
-    entries = _whole(draws[:, 0], pattern.num_entries)
+    entries = _integers(draws[:, 0], pattern.num_entries)
     edges = torch.stack([pattern.rows[entries], pattern.indices[entries]], dim=-1)
-    others = torch.stack([_whole(draws[:, 1], n), _whole(draws[:, 2], n)], dim=-1)
+    others = torch.stack([_integers(draws[:, 1], n), _integers(draws[:, 2], n)], dim=-1)
     logits = pair_logits(representation, torch.cat([edges, others], dim=1))
     positive, negative = logits[:, :count], logits[:, count:]
     return (F.softplus(-positive).mean(1) + F.softplus(negative).mean(1)) / 2
 
 
-def _whole(uniform: Tensor, below: int) -> Tensor:
-    """Whole numbers from 0 to ``below`` - 1 from numbers in [0, 1)."""
+def _integers(uniform: Tensor, below: int) -> Tensor:
+    """Integers from 0 to ``below`` - 1 from numbers in [0, 1)."""
     return (uniform.double() * below).long().clamp_max(below - 1)
 
 
 @dataclass(frozen=True)
 class Variants:
-    """A graph whose listed pairs may change, replica by replica.
+    """A graph in which listed node pairs may become edges or stop being edges.
 
-    One pattern holds the edges and every pair of every replica; a pair that is not in the graph
-    has weight zero unless it is drawn. So replicas with different pairs share their products.
+    One pattern holds the edges and every pair of every replica. A pair that is not an edge has
+    weight zero unless it is sampled. So replicas with different pairs share their products.
     """
 
     base: SparseMatrix
-    """The graph with all listed pairs; values ``(R, E)``, those of the graph itself."""
+    """The graph extended by all listed pairs; values ``(R, E)`` are those of the graph."""
     pairs: Tensor
-    """``(R, P, 2)`` node pairs, each at most once"""
+    """``(R, P, 2)`` node pairs"""
     valid: Tensor
-    """``(R, P)`` bool: pairs that count; the others fill up."""
-    places: Tensor
-    """``(R, 2P)`` where the pairs stand among the values, there and back"""
+    """``(R, P)`` bool: False for self-loops and repeated pairs, which are ignored"""
+    positions: Tensor
+    """``(R, 2P)`` indices of the pairs among the values, in both directions"""
 
     @classmethod
     def of(cls, adjacency: SparseMatrix, pairs: Tensor) -> Variants:
-        """The variants of a graph on pairs ``(R, P, 2)``; loops and repetitions do not count."""
+        """Create the variants of a graph on pairs ``(R, P, 2)``."""
         pattern = adjacency.pattern
         n, replicas = pattern.num_rows, pairs.shape[0]
         low, high = pairs.min(-1).values, pairs.max(-1).values
@@ -139,30 +135,30 @@ class Variants:
         indptr = torch.searchsorted(union, n * torch.arange(n + 1, device=union.device))
         values = adjacency.values.new_zeros(replicas, len(union))
         values[:, torch.searchsorted(union, own)] = adjacency.values
-        places = torch.searchsorted(union, both_ways).clamp_max(max(0, len(union) - 1))
+        positions = torch.searchsorted(union, both_ways).clamp_max(max(0, len(union) - 1))
         base = SparseMatrix(Pattern(indptr, union % n, n), values)
-        return cls(base, pairs, valid, places)
+        return cls(base, pairs, valid, positions)
 
-    def with_edges(self, drawn: Tensor) -> SparseMatrix:
-        """The graph where each listed pair is there or not as ``drawn`` says; differentiable.
+    def with_edges(self, sampled: Tensor) -> SparseMatrix:
+        """Return the graph with the sampled edges; differentiable in ``sampled``.
 
-        ``drawn`` ``(R, P)`` multiplies the edge's own weight, or the mean weight if it is new.
+        ``sampled`` ``(R, P)`` multiplies the weight of the edge, or the mean weight if it is new.
         """
-        counted = torch.cat([drawn * self.valid, drawn * self.valid], dim=1) * self.weights
-        return self.base.with_values(self.rest.scatter_add(1, self.places, counted))
+        counted = torch.cat([sampled * self.valid, sampled * self.valid], dim=1) * self.weights
+        return self.base.with_values(self.rest.scatter_add(1, self.positions, counted))
 
     @cached_property
     def weights(self) -> Tensor:
-        """``(R, 2P)`` what a pair weighs if it is drawn."""
-        own = self.base.values.gather(1, self.places)
-        there = self.base.values[self.base.values > 0]
-        return torch.where(own > 0, own, there.mean() if there.numel() else 1.0)
+        """``(R, 2P)`` weight of each pair as an edge."""
+        own = self.base.values.gather(1, self.positions)
+        present = self.base.values[self.base.values > 0]
+        return torch.where(own > 0, own, present.mean() if present.numel() else 1.0)
 
     @cached_property
     def rest(self) -> Tensor:
-        """``(R, E)`` the values without those of the listed pairs."""
+        """``(R, E)`` the values of the graph, zero for the listed pairs."""
         twice = torch.cat([self.valid, self.valid], dim=1)
         listed = torch.zeros_like(self.base.values).scatter_add(
-            1, self.places, twice.to(self.base.values.dtype)
+            1, self.positions, twice.to(self.base.values.dtype)
         )
         return self.base.values * (listed == 0)

@@ -1,4 +1,4 @@
-"""Graph attention network (Veličković et al., 2018)."""
+"""Graph attention network (Veličković et al., ICLR 2018, https://arxiv.org/abs/1710.10903)."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dcgst.engine.random import Streams, dropout
-from dcgst.engine.sparse import Pattern, SparseMatrix, spmm
 from dcgst.errors import InputError
-from dcgst.nn.base import Backbone, Entered, Features, Output, glorot, project, zeros
+from dcgst.nn.base import Backbone, Output, Projected
+from dcgst.nn.layers import glorot, project, zeros
+from dcgst.numerics.normalize import Features
+from dcgst.numerics.products import spmm
+from dcgst.numerics.sparse import Pattern, SparseMatrix
 
 
-class GAT(Backbone):
-    """Two attention layers with ELU between: eight heads side by side, then one.
+class GATBackbone(Backbone):
+    """Two attention layers with ELU between them: eight concatenated heads, then one head.
 
-    Edge weights multiply the attention before it is normalised.
+    Edge weights multiply the attention before it is normalized.
     """
 
     hops = 2
-    usual_activation = "elu"
+    default_activation = "elu"
     heads: ClassVar[int] = 8
 
     def build(self, streams: Streams) -> None:
@@ -31,7 +34,7 @@ class GAT(Backbone):
             )
         d, h, c, heads = self.num_features, self.hidden, self.num_classes, self.heads
         self.weight1 = glorot(streams, d, h)
-        # Attention vectors of source and target, of every head: (R, 2, heads, width)
+        # Attention vectors of source and target for every head: (R, 2, heads, width)
         self.attention1 = glorot(streams, heads, h // heads, 2, heads, h // heads)
         self.bias1 = zeros(streams, 1, h)
         self.weight2 = glorot(streams, h, c)
@@ -44,13 +47,13 @@ class GAT(Backbone):
 
     def forward(
         self,
-        x: Features | Entered,
+        x: Features | Projected,
         operator: SparseMatrix,
         streams: Streams | None = None,
         rows: Tensor | None = None,
     ) -> Output:
-        entered = self.enter(x, streams)
-        first = self._attend(entered.product, self.attention1, operator, streams)
+        product = self.project_features(x, streams).product
+        first = self._attend(product, self.attention1, operator, streams)
         hidden = self.activation(first + self.bias1)
         dropped = dropout(hidden, self.dropout, streams)
         second = self._attend(project(dropped, self.weight2), self.attention2, operator, streams)
@@ -70,8 +73,8 @@ class GAT(Backbone):
         edge_weights = operator.values if operator.values.dim() == 1 else operator.values[:, None]
         alpha = _softmax(pattern, scores, edge_weights)
         if operator.values.dim() == 1:
-            # Not where each replica has edges of its own: they vary by themselves, and how many
-            # numbers are drawn would depend on the other replicas' edges.
+            # Not if each replica has its own edges: these vary anyway, and the number of draws
+            # would depend on the edges of the other replicas.
             alpha = dropout(alpha, self.dropout, streams)
         mixed = spmm(
             SparseMatrix(pattern, alpha.flatten(0, 1)), by_head.reshape(replicas * heads, n, width)
@@ -83,7 +86,7 @@ def _softmax(pattern: Pattern, scores: Tensor, edge_weights: Tensor) -> Tensor:
     """Softmax of ``(R, heads, E)`` over the entries of each row, weighted."""
     rows = pattern.rows.expand_as(scores)
     lowest = scores.new_full((*scores.shape[:-1], pattern.num_rows), float("-inf"))
-    # An edge of weight zero is no edge: it neither sets the maximum nor overflows beyond it.
+    # An edge of weight zero must neither set the maximum nor overflow beyond it.
     present = scores.detach().masked_fill(edge_weights <= 0, float("-inf"))
     highest = lowest.scatter_reduce(-1, rows, present, "amax").gather(-1, rows)
     weighted = torch.exp((scores - highest).clamp_max(0)) * edge_weights

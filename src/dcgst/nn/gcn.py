@@ -1,4 +1,4 @@
-"""Graph convolutional network (Kipf & Welling, 2017)."""
+"""Graph convolutional network (Kipf & Welling, ICLR 2017, https://arxiv.org/abs/1609.02907)."""
 
 from __future__ import annotations
 
@@ -6,20 +6,14 @@ import torch
 from torch import Tensor
 
 from dcgst.engine.random import Streams, dropout
-from dcgst.engine.sparse import SparseMatrix, spmm
-from dcgst.nn.base import Backbone, Entered, Features, Output, drop_features, glorot, project, zeros
+from dcgst.nn.base import Backbone, Output, Projected
+from dcgst.nn.layers import drop_features, glorot, project, zeros
+from dcgst.numerics.normalize import Features, normalize_adjacency
+from dcgst.numerics.products import spmm
+from dcgst.numerics.sparse import SparseMatrix
 
 
-def symmetric_normalised(adjacency: SparseMatrix) -> SparseMatrix:
-    """``D^-1/2 (A + I) D^-1/2``, differentiable in the values."""
-    looped = adjacency.with_loops()
-    scale = looped.pattern.row_sums(looped.values).rsqrt()
-    pattern = looped.pattern
-    ends = scale[..., pattern.rows] * scale[..., pattern.indices]
-    return looped.with_values(looped.values * ends)
-
-
-class GCN(Backbone):
+class GCNBackbone(Backbone):
     r"""Two layers, :math:`\hat A\,\mathrm{ReLU}(\hat A X W_1 + b_1) W_2 + b_2`."""
 
     hops = 2
@@ -32,21 +26,21 @@ class GCN(Backbone):
 
     @staticmethod
     def operator(adjacency: SparseMatrix) -> SparseMatrix:
-        return symmetric_normalised(adjacency)
+        return normalize_adjacency(adjacency)
 
     def forward(
         self,
-        x: Features | Entered,
+        x: Features | Projected,
         operator: SparseMatrix,
         streams: Streams | None = None,
         rows: Tensor | None = None,
     ) -> Output:
         if isinstance(x, torch.Tensor) and x.shape[-1] <= 2 * self.hidden:
-            # Â(XW) = (ÂX)W, and X asks for no gradient: the way back needs no sparse product.
+            # Â(XW) = (ÂX)W, and X needs no gradient: the backward pass needs no sparse product.
             mixed = spmm(operator, drop_features(x, self.dropout, streams))
             first = project(mixed, self.weight1)
         else:
-            first = spmm(operator, self.enter(x, streams).product)
+            first = spmm(operator, self.project_features(x, streams).product)
         hidden = self.activation(first + self.bias1)
         dropped = dropout(hidden, self.dropout, streams)
         last = operator if rows is None else operator.select_rows(rows)

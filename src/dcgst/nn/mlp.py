@@ -1,16 +1,18 @@
-"""Multi-layer perceptron: each node for itself, whatever its neighbours."""
+"""Multi-layer perceptron: features only, no edges."""
 
 from __future__ import annotations
 
 from torch import Tensor
 
 from dcgst.engine.random import Streams, dropout
-from dcgst.engine.sparse import SparseMatrix
-from dcgst.nn.base import Backbone, Entered, Features, Output, fan_in_uniform, project
+from dcgst.nn.base import Backbone, Output, Projected
+from dcgst.nn.layers import fan_in_uniform, project
+from dcgst.numerics.normalize import Features
+from dcgst.numerics.sparse import SparseMatrix
 
 
-class MLP(Backbone):
-    r"""Two layers on the features alone, :math:`\mathrm{ReLU}(X W_1 + b_1) W_2 + b_2`."""
+class MLPBackbone(Backbone):
+    r"""Two layers on the features, :math:`\mathrm{ReLU}(X W_1 + b_1) W_2 + b_2`."""
 
     hops = 0
 
@@ -27,12 +29,12 @@ class MLP(Backbone):
 
     def forward(
         self,
-        x: Features | Entered,
+        x: Features | Projected,
         operator: SparseMatrix,
         streams: Streams | None = None,
         rows: Tensor | None = None,
     ) -> Output:
-        hidden = self.activation(self.enter(x, streams).product + self.bias1)
+        hidden = self.activation(self.project_features(x, streams).product + self.bias1)
         dropped = dropout(hidden, self.dropout, streams)
         if rows is not None:
             dropped = dropped.index_select(1, rows)

@@ -1,7 +1,7 @@
-"""Run folders: what a fit found, in files that stay readable."""
+"""Run folders: results of a fit in documented files."""
 
 from dcgst.runs.fitting import REPLICAS, fit
-from dcgst.runs.predictions import GIVEN_LABEL, PREDICTED, PSEUDO_LABEL
+from dcgst.runs.predictions import GIVEN, PREDICTED, PSEUDO
 from dcgst.runs.run import Run, open_run
 
-__all__ = ["GIVEN_LABEL", "PREDICTED", "PSEUDO_LABEL", "REPLICAS", "Run", "fit", "open_run"]
+__all__ = ["GIVEN", "PREDICTED", "PSEUDO", "REPLICAS", "Run", "fit", "open_run"]

@@ -1,39 +1,35 @@
-"""From a graph to a run folder, with a way back after interruptions."""
+"""Fit a method and store the result in a run folder; interrupted fits can be resumed."""
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import json
-import shutil
+import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from dcgst.engine.training import Callback
 from dcgst.errors import InputError
-from dcgst.evaluate.calibration import calibrate
+from dcgst.evaluate.calibration import Calibration, calibrate
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.io import Input, read
 from dcgst.methods import METHODS, Method
-from dcgst.runs.checks import check_graph, check_memory, set_aside
-from dcgst.runs.files import write_text
-from dcgst.runs.run import FORMAT, Run, open_run, read_json
-from dcgst.runs.writing import describe, empty, write_run
+from dcgst.methods.core.runner import check_split
+from dcgst.runs import format as folder_format
+from dcgst.runs.checks import check_graph, check_memory
+from dcgst.runs.metrics import compute_metrics
+from dcgst.runs.run import Run, open_run
 from dcgst.splits import Split
 from dcgst.version import VERSION, versions
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-
 REPLICAS = 5
-"""Runs whose probabilities are averaged, unless the method says otherwise."""
+"""Default number of replicas."""
 
 
 def fit(
@@ -46,133 +42,80 @@ def fit(
     overwrite: bool = False,
     callbacks: Sequence[Callback] = (),
 ) -> Run:
-    """Fit a method and leave what it finds in a folder.
+    """Fit a method and store the result in a folder.
 
     Args:
-        source: what :func:`dcgst.read` gave, a :class:`Graph` or PyG ``Data``.
-        folder: where to; it must not be there yet.
-        model: the method; DC-GST with five replicas by default.
-        validate: share of the given labels to set aside: the method does not train on them, but
-            chooses and calibrates by them.
-        resume: go on with a fit that was interrupted.
-        overwrite: begin anew where there is a run already.
-        callbacks: told of every epoch and stage.
+        source: the result of :func:`dcgst.read`, a :class:`Graph` or PyG ``Data``.
+        folder: where to store the result; it must not exist yet.
+        model: the method; default DC-GST with five replicas.
+        validate: share of the given labels to use for validation instead of training.
+        resume: continue an interrupted fit.
+        overwrite: replace an existing run.
+        callbacks: called with an event after each epoch and stage.
+
+    Example:
+        >>> import tempfile
+        >>> from dcgst import EM, fit, load
+        >>> run = fit(load("synthetic"), tempfile.mkdtemp() + "/run", EM())
+        >>> run.predictions[0]["class"], (run.folder / "predictions.csv").exists()
+        ('0', True)
     """
     if resume and overwrite:
-        raise InputError("--resume goes on and --overwrite begins anew: choose one")
-    found = read(source)
+        raise InputError("--resume continues a run and --overwrite replaces it; choose one")
+    data = read(source)
     model = model or METHODS["dcgst"](replicas=REPLICAS)
-    graph = found.graph
+    graph = data.graph
     check_graph(graph)
-    split = set_aside(graph, validate, model.seed)
-    model.check(graph, split)
+    split = Split.known_labels(graph).hold_out(graph, validate, model.seed)
+    model.check()
+    check_split(graph, split)
     check_memory(graph, model)
     folder = Path(folder)
-    begun = {
-        "format": FORMAT,
-        "dcgst": VERSION,
-        "fingerprint": fingerprint(graph, split, model),
-    }
-    if prepare(folder, begun, resume, overwrite):
+    identity = folder_format.identity(graph, split, model.name, model.config())
+    if folder_format.prepare(folder, identity, resume=resume, overwrite=overwrite):
         return open_run(folder)
     start = time.perf_counter()
     try:
-        model.fit(graph, split, callbacks=callbacks, checkpoint=folder / "checkpoint")
-    except InputError:  # it will not work the next time either: nothing is left behind
-        empty(folder)
-        with contextlib.suppress(OSError):
-            folder.rmdir()
+        model.fit(graph, split, callbacks=callbacks, checkpoint=folder / folder_format.CHECKPOINT)
+    except InputError:  # it would fail again: remove what was written
+        folder_format.remove(folder)
         raise
-    run = _found(found, model, folder)
-    run.info.update(
-        validate=validate,
-        seconds=round(time.perf_counter() - start, 1),
-        fingerprint=begun["fingerprint"],
-    )
-    write_run(run, model)
-    shutil.rmtree(folder / "checkpoint", ignore_errors=True)
+    seconds = round(time.perf_counter() - start, 1)
+    run = _make_run(folder, data, model)
+    run.info.update(validate=validate, seconds=seconds, fingerprint=identity["fingerprint"])
+    stored = folder_format.Stored(run.info, graph, split, run.result)
+    folder_format.write(folder, stored, run.predictions, compute_metrics(run))
     return run
 
 
-def _found(source: Input, model: Method, folder: Path) -> Run:
-    """What a fitted method found, with honest probabilities."""
-    graph, split = model.graph_, model.split_
-    val_labels = np.where(split.val[0], graph.labels, UNKNOWN)
-    calibration = calibrate(model.proba_, val_labels, model.usual_temperature)
-    if calibration.nodes and "train" not in graph.masks:
-        words = f"{calibration.words}, which are as biased as the labels that they were taken from"
-        calibration = replace(calibration, words=words)
-    info = {
-        "format": FORMAT,
-        "name": graph.name,
+def _make_run(folder: Path, data: Input, model: Method) -> Run:
+    """The run of a fitted method, with calibrated probabilities."""
+    calibration = _calibrate(model)
+    info: dict[str, Any] = {
+        "format": folder_format.FORMAT,
+        "name": data.graph.name,
         "dcgst": VERSION,
         "versions": versions(),
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "method": model.name,
-        "settings": model.get_params(),
+        "method": METHODS.name_of(type(model)),
+        "settings": model.config(),
         "calibration": asdict(calibration),
-        "columns": asdict(source.columns),
-        "recipe": source.recipe.to_json() if source.recipe else None,
-        "spectral": source.spectral,
-        "notes": list(source.notes),
+        "columns": asdict(data.columns),
+        "encoder": data.encoder.to_json() if data.encoder else None,
+        "spectral": data.spectral,
+        "notes": list(data.notes),
         "stop_reason": model.stop_reason_,
-        "models": [describe(m) for m in model.models_],
+        "models": [network.config() for network in model.models_],
     }
-    return Run(
-        folder,
-        info,
-        graph,
-        split,
-        calibration.apply(model.proba_),
-        model.labels_,
-        model.labeled_stage_,
-        model.agreement_,
-        model.history_,
-    )
+    result = dataclasses.replace(model.result_, proba=calibration.apply(model.proba_))
+    return Run(folder, info, model.graph_, model.split_, result)
 
 
-def prepare(folder: Path, begun: Mapping[str, Any], resume: bool, overwrite: bool) -> bool:
-    """Make the folder, or find what an earlier fit left there; whether that one is complete."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        there = sorted(path.name for path in folder.iterdir() if path.suffix != ".part")
-        ours = "begun.json" in there
-        if there and not ours:
-            raise InputError(f"{folder} holds other files ({there[0]}); choose another folder")
-        if ours and overwrite:
-            empty(folder)
-        elif ours and not resume:
-            done = "a run" if "run.json" in there else "an interrupted run"
-            raise InputError(
-                f"{folder} holds {done} already; --resume goes on, --overwrite begins anew, or "
-                "choose another folder"
-            )
-        elif ours:
-            kept = read_json(folder / "begun.json")
-            if kept != begun:
-                raise InputError(
-                    f"{folder} was begun with another graph, labels or settings, or by another "
-                    "version; --overwrite begins anew"
-                )
-            return "run.json" in there
-        write_text(folder / "begun.json", json.dumps(begun))
-    except OSError as error:
-        raise InputError(f"{folder} cannot be written: {error.strerror or error}") from error
-    return False
-
-
-def fingerprint(graph: Graph, split: Split, model: Method) -> str:
-    """Different for any other graph, labels or settings."""
-    digest = hashlib.sha256()
-    features = graph.features
-    stored: tuple[Any, ...] = (features, features.shape)
-    if sp.issparse(features):
-        stored = (features.data, features.indices, features.indptr, features.shape)
-    adjacency = graph.adjacency
-    arrays = (adjacency.indptr, adjacency.indices, adjacency.data, *stored, split.train, split.val)
-    names = np.array(graph.class_names)
-    for array in (*arrays, graph.labels, graph.ids.astype("U"), names):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    settings = {k: v for k, v in model.get_params().items() if k not in ("device", "chunk")}
-    digest.update(json.dumps([model.name, settings], sort_keys=True).encode())
-    return digest.hexdigest()[:16]
+def _calibrate(model: Method) -> Calibration:
+    graph, split = model.graph_, model.split_
+    val_labels = np.where(split.val[0], graph.labels, UNKNOWN)
+    calibration = calibrate(model.proba_, val_labels, model.default_temperature)
+    if calibration.nodes and "train" not in graph.masks:
+        words = f"{calibration.words}, which are as biased as the labels they were taken from"
+        return replace(calibration, words=words)
+    return calibration

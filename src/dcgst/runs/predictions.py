@@ -1,4 +1,4 @@
-"""What is told of every node."""
+"""Predictions as records: one per node."""
 
 from __future__ import annotations
 
@@ -8,42 +8,51 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dcgst.methods.stages import NEVER
+from dcgst.methods.core.result import Result
+from dcgst.methods.core.trace import NEVER
 
-GIVEN_LABEL, PSEUDO_LABEL, PREDICTED = "given", "pseudo", "predicted"
-"""Where a node's class comes from: the user, a pseudo-label that was trained on, the model."""
+GIVEN, PSEUDO, PREDICTED = "given", "pseudo", "predicted"
+"""Sources of a node's class: a given label, a pseudo-label, or neither."""
 
-MOST_COLUMNS = 50
-"""Classes up to which a table of predictions has a column for the probability of each."""
+MAX_CLASS_COLUMNS = 50
+"""Number of classes up to which predictions have one probability column per class."""
 
 
-def sources_of(given: NDArray[np.bool_], stage: NDArray[np.int64]) -> NDArray[np.str_]:
-    """``(n,)`` where each node's class comes from."""
-    return np.where(given, GIVEN_LABEL, np.where(stage > 0, PSEUDO_LABEL, PREDICTED))
+def sources_of(result: Result) -> NDArray[np.str_]:
+    """``(n,)`` source of each node's class."""
+    pseudo = np.where(result.labeled_stage > 0, PSEUDO, PREDICTED)
+    return np.where(result.given >= 0, GIVEN, pseudo)
 
 
 def prediction_rows(
-    ids: NDArray[Any],
-    names: Sequence[str],
-    proba: NDArray[np.float32],
-    labels: NDArray[np.int64],
-    stage: NDArray[np.int64],
-    given: NDArray[np.bool_],
-    agreement: NDArray[np.float32] | None = None,
+    ids: NDArray[Any], names: Sequence[str], result: Result, *, agreement: bool = True
 ) -> list[dict[str, Any]]:
-    """One record per node: its class, how sure that is, and where it comes from."""
-    likeliest = -np.partition(-proba, 1, axis=1)[:, :2]
+    """One record per node: class, probability, margin, source, stage.
+
+    Args:
+        ids: ``(n,)`` node ids.
+        names: class names.
+        result: the predictions.
+        agreement: whether to include the agreement of the replicas.
+    """
+    proba, labels = result.proba, result.labels
+    top = -np.partition(-proba, 1, axis=1)[:, :2]
     columns: dict[str, list[Any]] = {
         "id": ids.tolist(),
         "class": [names[code] for code in labels],
-        "probability": np.round(proba[np.arange(len(labels)), labels].astype(float), 4).tolist(),
-        "margin": np.round((likeliest[:, 0] - likeliest[:, 1]).astype(float), 4).tolist(),
-        "source": sources_of(given, stage).tolist(),
-        "stage": ["" if number == NEVER else number for number in stage.tolist()],
+        "probability": _rounded(proba[np.arange(len(labels)), labels]),
+        "margin": _rounded(top[:, 0] - top[:, 1]),
+        "source": sources_of(result).tolist(),
+        "stage": ["" if number == NEVER else number for number in result.labeled_stage.tolist()],
     }
-    if agreement is not None:
-        columns["agreement"] = np.round(agreement.astype(float), 3).tolist()
-    if len(names) <= MOST_COLUMNS:
+    if agreement:
+        columns["agreement"] = _rounded(result.agreement, 3)
+    if len(names) <= MAX_CLASS_COLUMNS:
         for code, name in enumerate(names):
-            columns[f"p({name})"] = np.round(proba[:, code].astype(float), 4).tolist()
+            columns[f"p({name})"] = _rounded(proba[:, code])
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _rounded(values: NDArray[np.float32], digits: int = 4) -> list[float]:
+    rounded: list[float] = np.round(values.astype(float), digits).tolist()
+    return rounded

@@ -1,4 +1,4 @@
-"""Central moment discrepancy (Zellinger et al., 2019)."""
+"""Central moment discrepancy (Zellinger et al., ICLR 2017, https://arxiv.org/abs/1702.08811)."""
 
 from __future__ import annotations
 
@@ -17,116 +17,85 @@ def cmd(
     moments: int = 5,
     support: float | Tensor | None = None,
 ) -> Tensor:
-    r"""How far two samples are apart, by their mean and central moments.
+    r"""Central moment discrepancy (CMD) between two samples.
 
     .. math:: \frac{\lVert E(P) - E(Q)\rVert_2}{|b-a|}
               + \sum_{k=2}^{K} \frac{\lVert c_k(P) - c_k(Q)\rVert_2}{|b-a|^k}
 
     Args:
-        source: ``(..., m, d)`` the first sample; leading axes are computed side by side.
+        source: ``(..., m, d)`` the first sample; leading axes are batch axes.
         target: ``(..., n, d)`` the second.
-        source_weights: ``(..., m)``, not negative; a 0/1 mask picks a subset. Default: all equal.
+        source_weights: ``(..., m)``, not negative; a 0/1 mask selects a subset. Default: equal.
         target_weights: ``(..., n)``, likewise.
         moments: K, the highest moment.
-        support: :math:`|b-a|`. By default the range of all values of both samples, whatever their
-            weights, taken as a constant; 1 drops the factor, as many implementations do.
+        support: :math:`|b-a|`. Default: the range of all values of both samples, whatever their
+            weights, treated as a constant. 1 omits the factor, as many implementations do.
 
     Returns:
         ``(...)``, zero for equal samples.
+
+    Example:
+        >>> cmd(torch.tensor([[0.0], [1.0]]), torch.tensor([[0.0], [1.0]]))
+        tensor(0.)
+        >>> cmd(torch.tensor([[0.0]]), torch.tensor([[1.0]]))  # only the means differ
+        tensor(1.)
     """
     if support is None:
-        support = _range(source, target)
-    centred_source, mean_source, share_source = _centre(source, source_weights)
-    centred_target, mean_target, share_target = _centre(target, target_weights)
+        support = value_range(source, target)
+    centered_source, mean_source, share_source = _center(source, source_weights)
+    centered_target, mean_target, share_target = _center(target, target_weights)
     total: Tensor = torch.linalg.vector_norm(mean_source - mean_target, dim=-1) / support
-    power_source, power_target = centred_source, centred_target
+    power_source, power_target = centered_source, centered_target
     for k in range(2, moments + 1):
-        power_source = power_source * centred_source
-        power_target = power_target * centred_target
-        gap = _mean(power_source, share_source) - _mean(power_target, share_target)
-        total = total + torch.linalg.vector_norm(gap, dim=-1) / support**k
+        power_source = power_source * centered_source
+        power_target = power_target * centered_target
+        difference = _mean(power_source, share_source) - _mean(power_target, share_target)
+        total = total + torch.linalg.vector_norm(difference, dim=-1) / support**k
     return total
 
 
-def _centre(z: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """The sample around its weighted mean, that mean ``(..., d)``, and weights that sum to one."""
-    if weights is None:
-        weights = z.new_ones(z.shape[:-1])
-    share = weights / weights.sum(-1, keepdim=True).clamp_min(torch.finfo(z.dtype).tiny)
-    mean = _mean(z, share)
-    return z - mean.unsqueeze(-2), mean, share
-
-
-def _mean(z: Tensor, share: Tensor) -> Tensor:
-    return (share.unsqueeze(-2) @ z).squeeze(-2)
-
-
-def _range(source: Tensor, target: Tensor) -> Tensor:
-    """Largest minus smallest value ``(...)``, a constant; without end where all values are one.
-
-    Then nothing is far from anything, and rounding errors must not be scaled up.
-    """
-    both = (source.detach(), target.detach())
-    highest = torch.maximum(*(z.amax(dim=(-2, -1)) for z in both))
-    lowest = torch.minimum(*(z.amin(dim=(-2, -1)) for z in both))
-    spread = (highest - lowest).clamp_min(torch.finfo(source.dtype).tiny ** 0.125)
-    return torch.where(highest > lowest, spread, float("inf"))
-
-
-def farthest(z: Tensor, labeled: Tensor, pool: Tensor, count: int) -> Tensor:
-    """The nodes most responsible for the shift between labeled and pool nodes.
-
-    As a sample, a single node differs from any other node in its mean only: its CMD to a sample
-    grows with its distance to that sample's mean. Half of the nodes are labeled ones far from the
-    pool, as far as there are so many; the others are pool nodes far from the labeled ones.
+def labeled_shift(z: Tensor, labeled: Tensor, pool: Tensor) -> Tensor:
+    """``(R,)`` CMD between labeled and pool nodes in a representation ``(R, n, d)``.
 
     Args:
         z: ``(R, n, d)``.
         labeled: ``(R, n)`` bool.
-        pool: ``(R, n)`` bool.
-        count: how many nodes.
-
-    Returns:
-        ``(R, count)`` nodes.
+        pool: ``(R, n)`` bool; where it is empty, the shift is zero.
     """
-    n = z.shape[1]
-    places = []
-    for members, others in ((labeled, pool), (pool, labeled)):
-        _, mean, _ = _centre(z, others.to(z.dtype))
-        distance = (z - mean.unsqueeze(-2)).square().sum(-1).masked_fill(~members, -1)
-        order = distance.argsort(dim=1, descending=True, stable=True)
-        place = torch.arange(n, device=z.device).expand_as(order)
-        ranked = torch.empty_like(order).scatter(1, order, place)
-        places.append(ranked.masked_fill(~members, 2 * n))
-    first = torch.where(places[0] < count // 2, places[0], 2 * n)
-    return torch.minimum(first, places[1] + count // 2).argsort(dim=1, stable=True)[:, :count]
+    distance = cmd(z, z, labeled.to(z.dtype), pool.to(z.dtype))
+    return torch.where(pool.any(1), distance, 0.0)
+
+
+def value_range(source: Tensor, target: Tensor) -> Tensor:
+    """Largest minus smallest value ``(...)``, without gradient.
+
+    It is infinite if all values are equal: then the samples do not differ, and dividing by the
+    range must not amplify rounding errors.
+    """
+    both = (source.detach(), target.detach())
+    highest = torch.maximum(*(z.amax(dim=(-2, -1)) for z in both))
+    lowest = torch.minimum(*(z.amin(dim=(-2, -1)) for z in both))
+    difference = (highest - lowest).clamp_min(torch.finfo(source.dtype).tiny ** 0.125)
+    return torch.where(highest > lowest, difference, float("inf"))
 
 
 class WeightedCMD:
-    r"""CMD between nodes under weights that are yet to be found, and a fixed sample.
+    r"""CMD between weighted nodes and a fixed sample, as a function of the weights.
 
-    The weighted nodes are joined by a fixed set, each of whose members counts one. The central
-    moments follow from the raw ones, and those are linear in the weights: the powers are taken
-    once, and a call costs one product with a ``(k, moments * d)`` matrix.
+    The weighted nodes are joined by fixed members of weight one. Central moments follow from raw
+    moments, which are linear in the weights: the powers are computed once, and a call costs one
+    product with a ``(k, moments * d)`` matrix.
 
     Args:
         z: ``(R, n, d)`` the representation.
-        nodes: ``(R, k)`` which nodes carry the weights.
-        target: ``(R, n)`` weights of the sample to be near to.
-        fixed: ``(R, n)`` weights of the nodes that belong to the other sample anyway.
+        nodes: ``(R, k)`` the nodes that carry the weights.
+        target: ``(R, n)`` weights of the sample to compare with.
+        fixed: ``(R, n)`` weights of the fixed members.
         moments: the highest moment.
-        support: :math:`|b-a|`; by default the range of ``z``.
     """
 
     def __init__(
-        self,
-        z: Tensor,
-        nodes: Tensor,
-        *,
-        target: Tensor,
-        fixed: Tensor,
-        moments: int = 5,
-        support: float | Tensor | None = None,
+        self, z: Tensor, nodes: Tensor, *, target: Tensor, fixed: Tensor, moments: int = 5
     ) -> None:
         self.moments, self.width = moments, z.shape[-1]
         # c_k = sum over j of (k over j) m_j (-mean)^(k-j)
@@ -135,14 +104,13 @@ class WeightedCMD:
             for j in range(k + 1):
                 self.binomial[k - 2, j, k - j] = comb(k, j)
         z = z.detach()
-        scale = _range(z, z) if support is None else z.new_tensor(support).expand(z.shape[0])
-        centred, _, share = _centre(z, target)
-        scaled = centred / scale[:, None, None]
-        self.target = _moments(share, scaled, moments)  # mean zero, so raw moments are central
-        members = fixed > 0
-        held = members.any(0).nonzero().squeeze(-1)  # few: only they are raised to powers
+        scale = value_range(z, z)
+        centered, _, share = _center(z, target)
+        scaled = centered / scale[:, None, None]
+        self.target = _raw_moments(share, scaled, moments)  # mean zero: raw moments are central
+        members = (fixed > 0).any(0).nonzero().squeeze(-1)  # powers are needed for these only
         self.fixed_count = fixed.sum(-1, keepdim=True)
-        self.fixed_sum = fixed[:, None, held] @ _powers(scaled[:, held], moments)
+        self.fixed_sum = fixed[:, None, members] @ _powers(scaled[:, members], moments)
         index = nodes[..., None].expand(-1, -1, self.width)
         self.powers = _powers(scaled.gather(1, index), moments)  # (R, k, moments * d)
 
@@ -156,20 +124,38 @@ class WeightedCMD:
         minus = -raw[:, 1:2]
         shifts = torch.cat([torch.ones_like(minus), _powers(minus, self.moments, dim=1)], dim=1)
         central = torch.einsum("kji,rjd,rid->rkd", self.binomial, raw, shifts)
-        gaps = torch.cat([minus, central - self.target[:, 1:]], dim=1)
-        distance: Tensor = torch.linalg.vector_norm(gaps, dim=-1).sum(-1)
+        differences = torch.cat([minus, central - self.target[:, 1:]], dim=1)
+        distance: Tensor = torch.linalg.vector_norm(differences, dim=-1).sum(-1)
         return distance
 
 
+def weighted_mean(z: Tensor, weights: Tensor) -> Tensor:
+    """``(..., d)`` mean of ``(..., n, d)`` under weights ``(..., n)``."""
+    return _center(z, weights)[1]
+
+
+def _center(z: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """The sample minus its weighted mean, that mean ``(..., d)``, and weights that sum to one."""
+    if weights is None:
+        weights = z.new_ones(z.shape[:-1])
+    share = weights / weights.sum(-1, keepdim=True).clamp_min(torch.finfo(z.dtype).tiny)
+    mean = _mean(z, share)
+    return z - mean.unsqueeze(-2), mean, share
+
+
+def _mean(z: Tensor, share: Tensor) -> Tensor:
+    return (share.unsqueeze(-2) @ z).squeeze(-2)
+
+
 def _powers(z: Tensor, moments: int, dim: int = -1) -> Tensor:
-    """``z, z², …`` side by side."""
+    """``z, z², …`` concatenated."""
     powers = [z]
     for _ in range(moments - 1):
         powers.append(powers[-1] * z)
     return torch.cat(powers, dim=dim)
 
 
-def _moments(share: Tensor, z: Tensor, moments: int) -> Tensor:
+def _raw_moments(share: Tensor, z: Tensor, moments: int) -> Tensor:
     """``(R, moments, d)`` raw moments, one power at a time."""
     power, means = z, [_mean(z, share)]
     for _ in range(moments - 1):

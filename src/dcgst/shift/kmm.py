@@ -1,4 +1,4 @@
-"""Kernel mean matching (Huang et al., 2006): weights that make one sample look like another."""
+"""Kernel mean matching (Huang et al., NeurIPS 2006): sample weights under covariate shift."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 
 GAMMAS = (1.0, 0.1, 0.001)
-"""Widths of the kernels that are averaged."""
+"""Kernel widths γ to average over."""
 
 
 class Gram:
     r"""Kernel values :math:`\exp(-\gamma\lVert x_i - y_j\rVert^2)` of sparse rows, averaged over γ.
 
-    Where two rows share no column, the value is the product :math:`u_i v_j` of
-    :math:`u_i = \exp(-\gamma\lVert x_i\rVert^2)` and likewise v. So the matrix is one of rank one
-    for each γ plus what the pairs with common columns add, and only those are held: nothing is
-    lost.
+    If two rows share no column, the value is :math:`u_i v_j` with
+    :math:`u_i = \exp(-\gamma\lVert x_i\rVert^2)` and likewise v. So the matrix is, for each γ, a
+    rank-one matrix plus a sparse correction for pairs with common columns. This is exact.
 
     Args:
         left: ``(m, n)`` rows.
@@ -48,37 +47,37 @@ def kmm_weights(
     least: float = 0.2,
     steps: int = 5000,
 ) -> Vector:
-    r"""``(m,)`` weights under which the source's mean is nearest to the target's in kernel space.
+    r"""``(m,)`` weights that match the means of source and target in kernel space.
 
     .. math:: \min_w \tfrac12 w^\top H w - \tfrac{m}{k} \mathbf 1^\top K^\top w \quad
               w_i \ge least, \; \textstyle\sum_{i \in g} w_i = |g|
 
-    by projected gradient with momentum, which is dropped whenever it leads uphill.
+    Computed by accelerated projected gradient descent with restarts.
 
     Args:
         source: ``(m, n)`` sparse rows.
         target: ``(k, n)`` sparse rows.
-        groups: ``(m,)`` group of each source row; within each the mean weight is one.
+        groups: ``(m,)`` group of each source row; the mean weight of each group is one.
         least: the smallest weight.
-        steps: the most steps; it ends when nothing moves any more.
+        steps: maximum number of steps; it stops when the weights no longer change.
     """
     count = source.shape[0]
     gram = Gram(source, source)
-    pull = count / max(1, target.shape[0]) * (Gram(source, target) @ np.ones(target.shape[0]))
+    attraction = count / max(1, target.shape[0]) * (Gram(source, target) @ np.ones(target.shape[0]))
     members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
-    step = 1 / _steepest(gram, members, count)
-    weights = looked = np.ones(count)
+    step = 1 / _largest_curvature(gram, members, count)
+    weights = extrapolated = np.ones(count)
     momentum = 1.0
     for _ in range(steps):
-        moved = looked - step * (gram @ looked - pull)
+        moved = extrapolated - step * (gram @ extrapolated - attraction)
         new = np.empty(count)
         for group in members:
             new[group] = least + _onto_simplex(moved[group] - least, len(group) * (1 - least))
-        if (looked - new) @ (new - weights) > 0:
+        if (extrapolated - new) @ (new - weights) > 0:
             momentum = 1.0
         faster = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
         change = new - weights
-        looked, weights = new + (momentum - 1) / faster * change, new
+        extrapolated, weights = new + (momentum - 1) / faster * change, new
         momentum = faster
         if np.abs(change).max() < 1e-9:
             break
@@ -86,7 +85,7 @@ def kmm_weights(
 
 
 def _onto_simplex(point: Vector, total: float) -> Vector:
-    """The nearest point whose parts are not negative and sum to ``total``."""
+    """The nearest point with nonnegative coordinates that sum to ``total``."""
     if total <= 0:
         return np.zeros_like(point)
     ordered = np.sort(point)[::-1]
@@ -95,11 +94,11 @@ def _onto_simplex(point: Vector, total: float) -> Vector:
     return nearest
 
 
-def _steepest(gram: Gram, members: list[NDArray[np.int64]], count: int) -> float:
-    """How fast the gradient can change along moves that leave every group's sum as it is.
+def _largest_curvature(gram: Gram, members: list[NDArray[np.int64]], count: int) -> float:
+    """Largest curvature along directions that keep the sum of every group.
 
-    The sums are what most of a kernel matrix of near rows speaks of, so this is far below its
-    largest eigenvalue, and steps may be as much longer. By power iteration, with a margin.
+    It is far below the largest eigenvalue of the kernel matrix, which allows much longer steps.
+    Computed by power iteration, with a safety margin of 1.3.
     """
 
     def without_sums(vector: Vector) -> Vector:
@@ -112,7 +111,7 @@ def _steepest(gram: Gram, members: list[NDArray[np.int64]], count: int) -> float
     largest = 1.0
     for _ in range(50):
         length = np.linalg.norm(vector)
-        if length < 1e-9:  # nothing can move, as where every group has one member
+        if length < 1e-9:  # no such direction, for example if every group has one member
             return 1.0
         vector = without_sums(gram @ (vector / length))
         largest = float(np.linalg.norm(vector))

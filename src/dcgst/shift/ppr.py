@@ -1,6 +1,6 @@
-r"""Personalised PageRank, :math:`\Pi = a\,(I - (1-a)\hat A)^{-1}`, without ever holding it.
+r"""Personalized PageRank, :math:`\Pi = a\,(I - (1-a)\hat A)^{-1}`, without forming the matrix.
 
-:math:`\hat A` is symmetrically normalised with self-loops, so :math:`\Pi` is symmetric.
+:math:`\hat A` is symmetrically normalized with self-loops, so :math:`\Pi` is symmetric.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dcgst.engine.sparse import SparseMatrix, spmm
-from dcgst.engine.spectral import normalise
 from dcgst.errors import InputError
+from dcgst.numerics.normalize import normalize_scipy
+from dcgst.numerics.products import spmm
+from dcgst.numerics.sparse import SparseMatrix
 
 _COLUMNS = 32
-"""How many rows are solved for at once: few enough to stay in the processor's cache."""
+"""Rows solved together: few enough to stay in the CPU cache."""
 
 
 def ppr_rows(
     adjacency: sp.csr_array, nodes: NDArray[np.int64], teleport: float
 ) -> NDArray[np.float64]:
-    """``(len(nodes), n)`` PageRank rows of the given nodes, to about 1e-8."""
+    """``(len(nodes), n)`` PageRank rows of the given nodes, accurate to about 1e-8."""
     solver = _Solver(adjacency, teleport)
     return np.concatenate([block.T.numpy() for block in solver.columns(nodes)])
 
@@ -36,10 +37,10 @@ def ppr_distances(
     nodes: NDArray[np.int64],
     teleport: float,
 ) -> NDArray[np.float64]:
-    r"""``(len(roots), len(nodes))`` Euclidean distances between PageRank rows, block by block.
+    r"""``(len(roots), len(nodes))`` Euclidean distances between PageRank rows, in blocks.
 
-    :math:`\lVert\Pi_i-\Pi_j\rVert^2 = (\Pi^2)_{ii} + (\Pi^2)_{jj} - 2(\Pi^2)_{ij}`, so a root costs
-    two solves, and each node one, of which only the length is kept.
+    :math:`\lVert\Pi_i-\Pi_j\rVert^2 = (\Pi^2)_{ii} + (\Pi^2)_{jj} - 2(\Pi^2)_{ij}`, so each
+    root needs two solves and each node one.
     """
     solver = _Solver(adjacency, teleport)
     lengths = torch.cat([block.square().sum(0) for block in solver.columns(nodes)])
@@ -53,14 +54,14 @@ def ppr_distances(
 
 
 class _Solver:
-    """Solves for columns of the PageRank matrix by Chebyshev iteration, a block at a time.
+    """Solves for blocks of columns of the PageRank matrix by Chebyshev iteration.
 
-    The spectrum of ``I - (1-a)Â`` lies in ``[a, 2-a]``, which fixes both the steps and how many.
+    The spectrum of ``I - (1-a)Â`` lies in ``[a, 2-a]``; it determines the number of steps.
     """
 
     def __init__(self, adjacency: sp.csr_array, teleport: float, tolerance: float = 1e-8) -> None:
         self.matrix = SparseMatrix.from_scipy(
-            normalise(adjacency.astype(np.float64), loops=True), dtype=torch.float64
+            normalize_scipy(adjacency.astype(np.float64), loops=True), dtype=torch.float64
         )
         if not 0 < teleport < 1:
             raise InputError(f"teleport must lie between 0 and 1, got {teleport}")
@@ -96,10 +97,9 @@ def ppr_push(
 ) -> NDArray[np.float64]:
     """``(n,)`` approximate PageRank of a random walk from ``root``, by pushing residuals.
 
-    Every node keeps the share ``teleport`` of its residual and passes the rest on, until no
-    residual exceeds ``epsilon`` times the node's degree (Andersen et al., 2006). The walk may stay
-    where it is (self-loops). Each result is below the true value by at most ``epsilon`` times its
-    degree. Beyond two vectors over all nodes, work depends on what is reached only.
+    Every node keeps the share ``teleport`` of its residual and passes on the rest, until no
+    residual exceeds ``epsilon`` times the node's degree (Andersen et al., FOCS 2006). The walk has
+    self-loops. Each result is below the true value by at most ``epsilon`` times the degree.
     """
     return _push(adjacency, _degrees(adjacency), root, teleport, epsilon)
 
@@ -107,7 +107,7 @@ def ppr_push(
 def sparse_ppr_rows(
     adjacency: sp.csr_array, nodes: NDArray[np.int64], teleport: float, epsilon: float = 1e-4
 ) -> sp.csr_array:
-    """``(len(nodes), n)`` approximate PageRank rows by :func:`ppr_push`, where it arrives."""
+    """``(len(nodes), n)`` approximate PageRank rows by :func:`ppr_push`, as a sparse matrix."""
     degrees = _degrees(adjacency)
     reached, values = [], []
     for node in nodes:
@@ -120,7 +120,7 @@ def sparse_ppr_rows(
 
 
 def _degrees(adjacency: sp.csr_array) -> NDArray[np.float64]:
-    """``(n,)`` with self-loops."""
+    """``(n,)`` weighted degrees with self-loops."""
     return np.asarray(adjacency.sum(axis=1)).reshape(-1).astype(np.float64) + 1
 
 

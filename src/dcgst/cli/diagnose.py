@@ -1,0 +1,56 @@
+"""``dcgst diagnose``: how few, how biased, how well connected the labels are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+
+from rich.table import Table
+
+from dcgst.cli.graph_options import with_graph_options
+from dcgst.cli.output import JsonOption, QuietOption, console, print_json, say
+from dcgst.insight import Diagnosis, diagnose
+from dcgst.io import Input
+from dcgst.runs.checks import check_graph
+
+MOST_CLASSES = 20
+"""Maximum number of classes to print."""
+
+
+@with_graph_options
+def command(
+    read_graph: Callable[[], Input],
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Measure how few, how biased and how well connected the labels are."""
+    graph = read_graph().graph
+    check_graph(graph)
+    diagnosis = diagnose(graph)
+    if json:
+        print_json({**asdict(diagnosis), "headline": diagnosis.headline})
+    else:
+        _show(diagnosis)
+
+
+def _show(found: Diagnosis) -> None:
+    console.print(f"\n[bold]{found.headline}[/bold]\n", highlight=False)
+    homophily = f"{found.homophily:.0%}" if found.homophily is not None else "unknown"
+    counts = [f"{name} {n}" for name, n in found.counts.items()]
+    more = f" and {len(counts) - MOST_CLASSES} more" if len(counts) > MOST_CLASSES else ""
+    say(
+        f"{found.labels} of {found.nodes:,} nodes are labeled ({found.rate:.2%}). Labels per "
+        f"class: {', '.join(counts[:MOST_CLASSES])}{more}.\n"
+        f"Edges between labeled nodes that connect the same class: {homophily}.\n",
+        wrap=True,
+    )
+    table = Table("difference in", "shift", "random", "", "meaning", box=None)
+    for shift in found.shifts:
+        verdict = "biased" if shift.significant else "not biased"
+        numbers = f"{shift.value:.3f}", f"{shift.expected:.3f}"
+        table.add_row(shift.name, *numbers, verdict, shift.words)
+    console.print(table)
+    for line in found.warnings:
+        say(f"Warning: {line}.", wrap=True)
+    for line in found.advice:
+        say(f"Advice: {line}", wrap=True)

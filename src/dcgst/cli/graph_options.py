@@ -1,0 +1,119 @@
+"""Arguments and options that describe a graph, shared by ``fit`` and ``diagnose``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dcgst.cli.output import errors, say
+from dcgst.cli.settings import split_list
+from dcgst.io import Columns, Input, read
+
+NodesArgument = Annotated[
+    Path, typer.Argument(help="Node table (.csv, .parquet), or a graph (.graphml, .pt, .npz).")
+]
+EdgesArgument = Annotated[
+    Path | None, typer.Argument(help="Edge table; needed if the first file is a node table.")
+]
+IdOption = Annotated[str | None, typer.Option("--id", help="Column of node ids.")]
+LabelOption = Annotated[
+    str | None, typer.Option("--label", help="Column of classes, empty where unknown.")
+]
+SourceOption = Annotated[str | None, typer.Option("--source", help="Column of edge sources.")]
+TargetOption = Annotated[str | None, typer.Option("--target", help="Column of edge targets.")]
+WeightOption = Annotated[str | None, typer.Option("--weight", help="Column of edge weights.")]
+FeaturesOption = Annotated[
+    str | None, typer.Option("--features", help="Columns to use, comma-separated; default all.")
+]
+IgnoreOption = Annotated[
+    str | None, typer.Option("--ignore", help="Columns not to use, comma-separated.")
+]
+NumberOption = Annotated[
+    str | None, typer.Option("--number", help="Columns that contain numbers, comma-separated.")
+]
+CategoryOption = Annotated[
+    str | None, typer.Option("--category", help="Columns to encode one-hot, comma-separated.")
+]
+TextOption = Annotated[
+    str | None, typer.Option("--text", help="Columns to encode as tf-idf, comma-separated.")
+]
+DelimiterOption = Annotated[
+    str | None, typer.Option("--delimiter", help="Delimiter of CSV files, or tab; default: guess.")
+]
+DropOption = Annotated[
+    bool, typer.Option("--drop-unknown", help="Drop edges with unknown node ids.")
+]
+
+
+def read_graph(
+    nodes: NodesArgument,
+    edges: EdgesArgument = None,
+    id_column: IdOption = None,
+    label: LabelOption = None,
+    source: SourceOption = None,
+    target: TargetOption = None,
+    weight: WeightOption = None,
+    features: FeaturesOption = None,
+    ignore: IgnoreOption = None,
+    number: NumberOption = None,
+    category: CategoryOption = None,
+    text: TextOption = None,
+    delimiter: DelimiterOption = None,
+    drop_unknown: DropOption = False,
+) -> Input:
+    """Read the graph that the arguments describe."""
+    columns = Columns(
+        id=id_column,
+        label=label,
+        source=source,
+        target=target,
+        weight=weight,
+        features=split_list(features) if features is not None else None,
+        ignore=split_list(ignore),
+        number=split_list(number),
+        category=split_list(category),
+        text=split_list(text),
+    )
+    return read(nodes, edges, columns, delimiter=delimiter, drop_unknown=drop_unknown)
+
+
+def with_graph_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the parameters of :func:`read_graph` to a command.
+
+    The first parameter of the command is a function without arguments that reads the graph and
+    prints its size and notes.
+    """
+    of_graph = signature(read_graph, eval_str=True).parameters
+    own = list(signature(command, eval_str=True).parameters.values())[1:]
+
+    @wraps(command)
+    def wrapped(**values: Any) -> None:
+        arguments = {name: values.pop(name) for name in of_graph}
+
+        def read_and_describe() -> Input:
+            data = read_graph(**arguments)
+            if not (values["quiet"] or values["json"]):
+                describe(data)
+            return data
+
+        command(read_and_describe, **values)
+
+    parameters = sorted([*of_graph.values(), *own], key=lambda p: p.default is not Parameter.empty)
+    wrapped.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
+    return wrapped
+
+
+def describe(data: Input) -> None:
+    """Print the size of a graph and the notes on reading it."""
+    graph = data.graph
+    known = int((graph.labels >= 0).sum())
+    size = f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {graph.num_features:,} features"
+    say(f"{size}, {graph.num_classes:,} classes, {known:,} labels.", errors)
+    for note in data.notes:
+        say(f"  {note}", errors)

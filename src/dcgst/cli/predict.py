@@ -1,0 +1,49 @@
+"""``dcgst predict``: predictions of a stored model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dcgst.cli.graph_options import DelimiterOption, DropOption, EdgesArgument
+from dcgst.cli.output import JsonOption, errors, print_json, say
+from dcgst.cli.run_options import OutOption, RunArgument, check_out
+from dcgst.files import rows_to_csv, write_text
+from dcgst.runs import GIVEN, open_run
+
+
+def command(
+    folder: RunArgument,
+    nodes: Annotated[Path | None, typer.Argument(help="Nodes of another graph.")] = None,
+    edges: EdgesArgument = None,
+    out: OutOption = None,
+    delimiter: DelimiterOption = None,
+    drop_unknown: DropOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Predict with a stored model, on its own graph or another one.
+
+    Another graph must have the same columns or features.
+    """
+    run = open_run(folder)
+    check_out(out, json)
+    rows = run.predict(nodes, edges, delimiter=delimiter, drop_unknown=drop_unknown)
+    if nodes is not None:
+        ids = {str(node_id) for node_id in run.graph.ids}
+        shared = sum(str(row["id"]) in ids for row in rows)
+        labels = sum(row["source"] == GIVEN for row in rows)
+        say(
+            f"{len(rows):,} nodes, {shared:,} of them also in the run (same id); {labels:,} known "
+            "labels used.",
+            errors,
+        )
+    if json:
+        for row in rows:
+            print_json({key: str(v) if key == "id" else v for key, v in row.items()})
+    elif out is not None:
+        write_text(out, rows_to_csv(rows))
+        say(f"{len(rows):,} predictions: {out}")
+    else:
+        typer.echo(rows_to_csv(rows), nl=False)

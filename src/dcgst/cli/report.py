@@ -1,0 +1,30 @@
+"""``dcgst report``: the HTML report of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dcgst.cli.output import check_file, say
+from dcgst.cli.run_options import RunArgument
+from dcgst.insight import write_report
+from dcgst.runs import open_run
+
+
+def command(
+    folder: RunArgument,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="File to write.  [default: report.html in RUN]"),
+    ] = None,
+) -> None:
+    """Write the HTML report of a run.
+
+    The report is one file that needs no network.
+    """
+    run = open_run(folder)
+    if out is not None:
+        check_file(out)
+    say(str(write_report(run, out)))

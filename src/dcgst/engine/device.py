@@ -1,0 +1,22 @@
+"""Choice of the device to compute on."""
+
+from __future__ import annotations
+
+import torch
+
+from dcgst.errors import InputError
+
+
+def resolve_device(name: str) -> torch.device:
+    """Return the device of that name; ``auto`` is a GPU if there is one, else the CPU."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise InputError(f"device must be auto, cpu, cuda or cuda:N, got {name!r}") from error
+    if device.type not in ("cpu", "cuda"):
+        raise InputError(f"device must be auto, cpu, cuda or cuda:N, got {name!r}")
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise InputError(f"device {name!r} was requested, but no CUDA GPU is available")
+    return device

@@ -1,0 +1,92 @@
+"""Atomic file writing: a file has its old content or its new content, never a part of it."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dcgst.errors import InputError
+
+TEMPORARY = ".part"
+"""Suffix of temporary files; one may be left behind when a process is killed."""
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary path in the same folder; on success it replaces ``path``.
+
+    If the block raises, ``path`` keeps its old content and the temporary file is removed. The
+    folder is created if needed.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=TEMPORARY)
+        os.close(handle)
+        temporary = Path(name)
+        with contextlib.suppress(OSError):  # some file systems have no permissions
+            temporary.chmod(0o666 & ~_umask())
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+    try:
+        yield temporary
+        _sync(temporary)
+        os.replace(temporary, path)
+    except BaseException as error:
+        temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, str(temporary), temporary):
+            raise _cannot_write(path, error) from error
+        raise
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file atomically."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file atomically, as UTF-8."""
+    write_bytes(path, text.encode())
+
+
+def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write a table as CSV atomically."""
+    write_text(path, rows_to_csv(rows))
+
+
+def rows_to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    r"""Convert records to CSV with one column for each key, in order of first appearance.
+
+    Example:
+        >>> rows_to_csv([{"id": "a", "class": "x"}, {"id": "b", "note": "1, 2"}])
+        'id,class,note\na,x,\nb,,"1, 2"\n'
+    """
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return buffer.getvalue()
+
+
+def _sync(path: Path) -> None:
+    """Wait until the content is on the disk."""
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+
+
+def _umask() -> int:
+    """The permissions that new files of this process do not get."""
+    current = os.umask(0)
+    os.umask(current)
+    return current
+
+
+def _cannot_write(path: Path, error: OSError) -> InputError:
+    return InputError(f"{path} cannot be written: {error.strerror or error}")

@@ -1,0 +1,79 @@
+"""Validation of the parts of a :class:`Graph`."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dcgst.errors import InputError
+
+FeatureMatrix: TypeAlias = Any
+"""``(n, d)`` float32: an array or a ``csr_array`` (SciPy has no type annotations)."""
+
+UNKNOWN = -1
+"""The label of a node whose class is not known."""
+
+
+def check_adjacency(adjacency: sp.csr_array) -> None:
+    """Raise unless the matrix is square, symmetric and canonical CSR without self-loops."""
+    if not isinstance(adjacency, sp.csr_array) or adjacency.shape[0] != adjacency.shape[1]:
+        raise InputError("adjacency must be a square csr_array; use Graph.from_scipy or from_edges")
+    if not np.isfinite(adjacency.data).all() or (adjacency.data <= 0).any():
+        raise InputError("adjacency weights must be positive and finite")
+    if not adjacency.has_canonical_format:
+        raise InputError(
+            "adjacency must list each entry once, columns sorted; use Graph.from_scipy"
+        )
+    if adjacency.diagonal().any():
+        raise InputError("adjacency must not contain self-loops; Graph.from_scipy drops them")
+    if abs(adjacency - adjacency.T).nnz:
+        raise InputError("adjacency must be symmetric; Graph.from_scipy makes it so")
+
+
+def check_features(features: FeatureMatrix, n: int) -> None:
+    """Raise unless the features are ``n`` finite float32 rows."""
+    if features.ndim != 2 or features.shape[0] != n or features.shape[1] == 0:
+        raise InputError(f"features must be {n} rows of at least one column, got {features.shape}")
+    if features.dtype != np.float32:
+        raise InputError(f"features must be float32, got {features.dtype}")
+    sparse = sp.issparse(features)
+    wrong = ~np.isfinite(features.data if sparse else features)
+    if not wrong.any():
+        return
+    if sparse:
+        coo = features.tocoo()
+        row, col = int(coo.row[wrong][0]), int(coo.col[wrong][0])
+    else:
+        row, col = (int(i) for i in np.argwhere(wrong)[0])
+    raise InputError(
+        f"{int(wrong.sum())} feature values are NaN or infinite, the first at node {row}, column "
+        f"{col}; fill or drop them first"
+    )
+
+
+def check_labels(labels: NDArray[np.int64], n: int, num_classes: int) -> None:
+    """Raise unless there is one label per node, from -1 to ``num_classes`` - 1."""
+    if labels.shape != (n,):
+        raise InputError(f"{n} nodes but labels of shape {labels.shape}")
+    wrong = (labels < UNKNOWN) | (labels >= num_classes)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise InputError(
+            f"node {at} has label {int(labels[at])}; allowed are 0 … {num_classes - 1}, and -1 for "
+            "unknown"
+        )
+
+
+def check_ids(ids: NDArray[Any], n: int) -> None:
+    """Raise unless there is one unique id per node."""
+    if ids.shape != (n,) or ids.dtype.kind not in "iuUO":
+        raise InputError(f"ids must be {n} strings or integers, got {ids.dtype} {ids.shape}")
+    first: dict[Any, int] = {}
+    for node, name in enumerate(ids.tolist()):
+        if first.setdefault(name, node) != node:
+            raise InputError(
+                f"id {name!r} occurs more than once, at nodes {first[name]} and {node}"
+            )

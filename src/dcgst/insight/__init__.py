@@ -1,0 +1,16 @@
+"""Insight into labels and results: diagnosis, explanation, suggestions, report."""
+
+from dcgst.insight.diagnosis import Diagnosis, diagnose
+from dcgst.insight.explanation import Explanation, explain
+from dcgst.insight.report import write_report
+from dcgst.insight.suggestion import Suggestions, suggest
+
+__all__ = [
+    "Diagnosis",
+    "Explanation",
+    "Suggestions",
+    "diagnose",
+    "explain",
+    "suggest",
+    "write_report",
+]

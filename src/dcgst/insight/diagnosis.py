@@ -1,0 +1,218 @@
+"""Diagnosis of labels before any training: how many, how biased, how well connected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+from dcgst.engine.random import Purpose, derive
+from dcgst.errors import InputError
+from dcgst.evaluate.metrics import holm
+from dcgst.graph import UNKNOWN, Graph
+from dcgst.insight.shifts import SHIFT_NAMES, distances
+from dcgst.splits import Split
+
+DRAWS = 200
+"""Random node sets to compare the labeled nodes with."""
+
+SIGNIFICANCE = 0.05
+
+
+@dataclass(frozen=True)
+class Shift:
+    """One respect in which labeled nodes may differ from the others.
+
+    Attributes:
+        name: ``features``, ``degree``, ``position`` or ``representation``.
+        value: distance between the labeled nodes and all nodes.
+        expected: mean distance for random node sets of the same size.
+        p: probability that a random set is at least as far away, corrected for the number of tests
+            (Holm).
+        words: description for users.
+    """
+
+    name: str
+    value: float
+    expected: float
+    p: float
+    words: str
+
+    @property
+    def significant(self) -> bool:
+        return self.p < SIGNIFICANCE
+
+    @property
+    def ratio(self) -> float:
+        return self.value / self.expected if self.expected > 0 else float("inf")
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Facts about a graph and its labels.
+
+    Attributes:
+        nodes: number of nodes.
+        edges: number of edges.
+        labels: number of labeled nodes.
+        counts: labels per class, by class name.
+        homophily: share of edges between labeled nodes that connect the same class; None without
+            such edges.
+        isolated: nodes without an edge.
+        components: connected components, isolated nodes included.
+        unreached: nodes in components without a label.
+        shifts: differences between labeled and other nodes.
+        warnings: possible problems.
+        advice: what to do.
+    """
+
+    nodes: int
+    edges: int
+    labels: int
+    counts: dict[str, int]
+    homophily: float | None
+    isolated: int
+    components: int
+    unreached: int
+    shifts: list[Shift]
+    warnings: list[str]
+    advice: list[str]
+
+    @property
+    def rate(self) -> float:
+        """Labeled nodes as a share of all nodes."""
+        return self.labels / self.nodes
+
+    @property
+    def biased(self) -> list[Shift]:
+        """The significant differences."""
+        return [shift for shift in self.shifts if shift.significant]
+
+    @property
+    def headline(self) -> str:
+        """The result in one or two sentences."""
+        if not self.biased:
+            return "The labels look like a random sample of the nodes."
+        worst = max(self.biased, key=lambda shift: shift.ratio)
+        others = [SHIFT_NAMES[shift.name] for shift in self.biased if shift is not worst]
+        also = f" They also differ in {' and '.join(others)}." if others else ""
+        finite = np.isfinite(worst.ratio)
+        factor = f"{worst.ratio:.1f} times as much as" if finite else "more than"
+        return (
+            f"The labels are not representative: in {SHIFT_NAMES[worst.name]}, labeled nodes "
+            f"differ from all nodes {factor} a random sample.{also}"
+        )
+
+
+def diagnose(graph: Graph, labeled: NDArray[np.bool_] | None = None, seed: int = 0) -> Diagnosis:
+    """Compare the labeled nodes with random node sets of the same size.
+
+    Args:
+        graph: the graph.
+        labeled: ``(n,)`` bool; default: the graph's ``train`` and ``val`` masks, or all nodes of
+            known class.
+        seed: seed of the random sets.
+
+    Example:
+        >>> from dcgst import diagnose, load
+        >>> [shift.name for shift in diagnose(load("synthetic")).biased]
+        ['position']
+    """
+    if not (graph.labels != UNKNOWN).any():
+        raise InputError("no node has a label, so there is nothing to diagnose")
+    if labeled is None:
+        labeled = Split.known_labels(graph).given[0]
+    chosen = np.flatnonzero(labeled)
+    shifts = _shifts(graph, chosen, seed)
+    _, component = connected_components(graph.adjacency, directed=False)
+    reached = np.isin(component, component[chosen])
+    codes = graph.labels[chosen]
+    counts = np.bincount(codes[codes >= 0], minlength=graph.num_classes)
+    homophily = graph.with_labels(np.where(labeled, graph.labels, UNKNOWN)).homophily()
+    diagnosis = Diagnosis(
+        nodes=graph.num_nodes,
+        edges=graph.num_edges,
+        labels=chosen.size,
+        counts={name: int(n) for name, n in zip(graph.class_names, counts, strict=True)},
+        homophily=None if np.isnan(homophily) else homophily,
+        isolated=int((graph.degrees == 0).sum()),
+        components=int(component.max()) + 1,
+        unreached=int((~reached).sum()),
+        shifts=shifts,
+        warnings=[],
+        advice=[],
+    )
+    diagnosis.warnings.extend(_warnings(diagnosis))
+    diagnosis.advice.extend(_advice(diagnosis))
+    return diagnosis
+
+
+def _shifts(graph: Graph, chosen: NDArray[np.int64], seed: int) -> list[Shift]:
+    """Compare the chosen nodes with random sets in every respect."""
+    rng = np.random.default_rng(derive(seed, Purpose.DIAGNOSIS))
+    draws = [rng.choice(graph.num_nodes, chosen.size, replace=False) for _ in range(DRAWS)]
+    found = distances(graph, [chosen, *draws])
+    p_values = holm([float((1 + (v[1:] >= v[0]).sum()) / len(v)) for v in found.values()])
+    return [
+        Shift(
+            name,
+            value=float(values[0]),
+            expected=float(values[1:].mean()),
+            p=p,
+            words=_describe(name, p, graph, chosen),
+        )
+        for (name, values), p in zip(found.items(), p_values, strict=True)
+    ]
+
+
+def _describe(name: str, p: float, graph: Graph, chosen: NDArray[np.int64]) -> str:
+    how = "more than" if p < SIGNIFICANCE else "about as much as"
+    own, mean = graph.degrees[chosen].mean(), graph.degrees.mean()
+    differ = {
+        "features": "features differ",
+        "degree": f"labeled nodes have {own:.1f} neighbors on average, all nodes {mean:.1f}; they "
+        "differ",
+        "position": "positions in the graph differ",
+        "representation": "features averaged over neighbors differ",
+    }[name]
+    return f"{differ} {how} in a random sample"
+
+
+def _warnings(found: Diagnosis) -> list[str]:
+    warnings = []
+    few = [f"{name} ({n})" for name, n in found.counts.items() if n < 2]
+    if few:
+        more = f" and {len(few) - 10} more" if len(few) > 10 else ""
+        warnings.append(f"classes with fewer than two labels: {', '.join(few[:10])}{more}")
+    if found.unreached:
+        warnings.append(
+            f"{found.unreached} nodes are in components without a label: their predictions depend "
+            "on their features only"
+        )
+    if found.isolated:
+        warnings.append(f"{found.isolated} nodes have no edge")
+    if found.homophily is not None and found.homophily < 0.5:
+        warnings.append(
+            f"only {found.homophily:.0%} of the edges between labeled nodes connect nodes of the "
+            "same class: methods that assume similar neighbors will make errors"
+        )
+    most, least = max(found.counts.values()), min(found.counts.values())
+    if most >= 5 * max(1, least):
+        warnings.append(f"labels per class range from {least} to {most}")
+    return warnings
+
+
+def _advice(found: Diagnosis) -> list[str]:
+    advice = []
+    if found.homophily is not None and found.homophily < 0.5:
+        advice.append("Compare with --method mlp, which uses features only.")
+    if found.biased:
+        advice.append("Use the default, DC-GST: it is designed for biased labels.")
+        advice.append("If you can label more nodes, choose them with dcgst suggest.")
+    else:
+        advice.append("--method em is faster than the default and nearly as accurate here.")
+    if found.unreached > found.isolated:
+        advice.append("Label a node in the larger components that have no label.")
+    return advice

@@ -1,0 +1,166 @@
+"""Content of the report."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dcgst.evaluate.calibration import expected_calibration_error, reliability
+from dcgst.files import write_text
+from dcgst.insight.diagnosis import DRAWS, diagnose
+from dcgst.insight.report.charts import BLUE, GRAY, ORANGE, Line, color_of, line_chart
+from dcgst.insight.report.layout import positions, shown_nodes
+from dcgst.runs import GIVEN, PREDICTED, PSEUDO, Run
+from dcgst.runs.format import REPORT
+from dcgst.runs.predictions import sources_of
+
+UNCERTAIN = 15
+"""Number of uncertain nodes to list."""
+
+MIN_EVALUATION_NODES = 10
+"""Evaluation nodes below which no accuracy is shown."""
+
+SOURCES = (GIVEN, PSEUDO, PREDICTED)
+
+
+def write_report(run: Run, path: Path | None = None) -> Path:
+    """Write the report of a run as one HTML file.
+
+    Args:
+        run: the run.
+        path: the file; default ``report.html`` in the run folder.
+
+    Returns:
+        the path.
+    """
+    path = path or run.folder / REPORT
+    write_text(path, render(run))
+    return path
+
+
+def render(run: Run) -> str:
+    """The HTML page; it needs no other file and no network."""
+    from jinja2 import Environment
+
+    template = resources.files("dcgst.insight.report").joinpath("page.html")
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    page = environment.from_string(template.read_text(encoding="utf-8"))
+    return page.render(**_content(run))
+
+
+def _content(run: Run) -> dict[str, Any]:
+    sources = sources_of(run.result)
+    pool = [row for row in run.predictions if row["source"] != GIVEN]
+    return {
+        "title": run.graph.name,
+        "run": run,
+        "info": run.info,
+        "diagnosis": diagnose(run.graph, run.split.given[0]),
+        "draws": DRAWS,
+        "counts": {source: int((sources == source).sum()) for source in SOURCES},
+        "confidence": float(np.mean([r["probability"] for r in pool])) if pool else 1.0,
+        "classes": _classes(run, sources),
+        "uncertain": sorted(pool, key=lambda row: row["margin"])[:UNCERTAIN],
+        "shift_chart": _shift_chart(run),
+        "label_chart": _label_chart(run),
+        "reliability": _reliability(run),
+        "map": _map(run, sources),
+        "settings": {k: v for k, v in run.info["settings"].items() if k not in ("device", "chunk")},
+    }
+
+
+def _classes(run: Run, sources: np.ndarray[Any, Any]) -> list[dict[str, Any]]:
+    """Number of nodes, sources and mean probability of each class."""
+    graph, result, rows = run.graph, run.result, []
+    for code, name in enumerate(graph.class_names):
+        own = result.labels == code
+        not_given = own & (sources != GIVEN)
+        mean = float(result.proba[not_given, code].mean()) if not_given.any() else None
+        rows.append(
+            {
+                "name": name,
+                "color": color_of(code, graph.num_classes),
+                "nodes": int(own.sum()),
+                **{source: int((own & (sources == source)).sum()) for source in SOURCES},
+                "mean_probability": mean,
+            }
+        )
+    return rows
+
+
+def _by_stage(run: Run, key: str) -> tuple[list[int], list[float]]:
+    """A quantity of the history, averaged over the replicas that reached each stage."""
+    values: dict[int, list[float]] = {}
+    for record in run.result.history:
+        if key in record:
+            values.setdefault(int(record["stage"]), []).append(record[key])
+    stages = sorted(values)
+    return stages, [float(np.mean(values[stage])) for stage in stages]
+
+
+def _shift_chart(run: Run) -> str:
+    lines = [Line("all labels of the stage", *_by_stage(run, "cmd"))]
+    stages, before = _by_stage(run, "cmd_before")
+    if stages:
+        lines.append(Line("given labels alone", stages, before, GRAY, dashed=True, dots=False))
+    return line_chart(lines, "stage", "shift (CMD)") if len(lines[0].x) > 1 else ""
+
+
+def _label_chart(run: Run) -> str:
+    audit = run.result.audit
+    if not audit.size:
+        return ""
+    chosen = audit[audit["chosen"]]
+    by_stage = [(s, chosen["confidence"][chosen["stage"] == s]) for s in np.unique(audit["stage"])]
+    means = [(int(s), float(values.mean())) for s, values in by_stage if values.size]
+    x, y = zip(*means, strict=True) if means else ((), ())
+    lines = [Line("confidence of chosen pseudo-labels", x, y, ORANGE)]
+    labeled_x, labeled_y = _by_stage(run, "labeled")
+    share = [count / run.graph.num_nodes for count in labeled_y]
+    lines.append(Line("share of labeled nodes", labeled_x, share, BLUE))
+    return line_chart(lines, "stage", "share", top=1.0)
+
+
+def _reliability(run: Run) -> dict[str, Any]:
+    """Accuracy and calibration on the evaluation nodes."""
+    nodes = run.evaluation_nodes
+    count = int(nodes.sum())
+    if count < MIN_EVALUATION_NODES:
+        return {"nodes": count}
+    proba, truth = run.result.proba[nodes], run.graph.labels[nodes]
+    bins = reliability(proba, truth)
+    lines = [
+        Line("perfect calibration", (0, 1), (0, 1), GRAY, dashed=True, dots=False),
+        Line("this run", [b.confidence for b in bins], [b.accuracy for b in bins]),
+    ]
+    return {
+        "nodes": count,
+        "validation": bool(run.split.val[0][nodes].any()),
+        "ece": expected_calibration_error(proba, truth),
+        "accuracy": float((proba.argmax(axis=1) == truth).mean()),
+        "chart": line_chart(lines, "predicted probability", "accuracy", top=1.0),
+    }
+
+
+def _map(run: Run, sources: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """Points of the map, as JSON for the script of the page."""
+    graph, result = run.graph, run.result
+    nodes = shown_nodes(graph, run.split.given[0])
+    places = np.round(1000 * positions(graph, nodes)).astype(int)
+    points = {
+        "x": places[:, 0].tolist(),
+        "y": places[:, 1].tolist(),
+        "id": [str(graph.ids[node]) for node in nodes],
+        "class": result.labels[nodes].tolist(),
+        "probability": [round(float(result.proba[n, result.labels[n]]), 3) for n in nodes],
+        "source": [SOURCES.index(sources[node]) for node in nodes],
+        "names": list(graph.class_names),
+        "colors": [color_of(code, graph.num_classes) for code in range(graph.num_classes)],
+        "sources": SOURCES,
+    }
+    text = json.dumps(points, separators=(",", ":"))
+    return {"points": text.replace("<", "\\u003c"), "shown": len(nodes)}

@@ -1,0 +1,229 @@
+"""The role of each column: id, label, edge end, edge weight or feature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dcgst.errors import InputError
+from dcgst.io.table import Table
+from dcgst.io.table_files import column_names
+
+ID_NAMES = ("id", "node_id", "nodeid", "node", "key", "name")
+LABEL_NAMES = ("label", "class", "y", "target", "labels", "category")
+EDGE_END_NAMES = (
+    ("source", "target"),
+    ("src", "dst"),
+    ("from", "to"),
+    ("u", "v"),
+    ("node1", "node2"),
+    ("id1", "id2"),
+)
+WEIGHT_NAMES = ("weight", "weights", "w")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Role of each column of a node table and an edge table.
+
+    Args:
+        id: column of node ids. None: guess.
+        label: column of classes, empty for nodes of unknown class. None: guess.
+        source: column of the first node of each edge. None: guess.
+        target: column of the second node of each edge. None: guess.
+        weight: column of edge weights. None: guess; edges are unweighted if no column matches.
+        features: columns to use as features. None: all other columns of the node table.
+        ignore: columns not to use as features.
+        number: feature columns that contain numbers.
+        category: feature columns to encode one-hot.
+        text: feature columns to encode as tf-idf.
+
+    Feature columns in none of ``number``, ``category`` and ``text`` have their kind guessed.
+
+    Example:
+        >>> Columns(label="topic", number=["year"], text=["title"]).kinds
+        {'year': 'number', 'title': 'text'}
+    """
+
+    id: str | None = None
+    label: str | None = None
+    source: str | None = None
+    target: str | None = None
+    weight: str | None = None
+    features: Sequence[str] | None = None
+    ignore: Sequence[str] = ()
+    number: Sequence[str] = ()
+    category: Sequence[str] = ()
+    text: Sequence[str] = ()
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Kind of each column whose kind is given: ``number``, ``category`` or ``text``."""
+        given = {"number": self.number, "category": self.category, "text": self.text}
+        return {name: kind for kind, names in given.items() for name in names}
+
+
+@dataclass(frozen=True)
+class NodeColumns:
+    """Id and label column of a node table; the label column is None if there is none."""
+
+    id: str
+    label: str | None
+
+
+@dataclass(frozen=True)
+class EdgeColumns:
+    """Columns of an edge table; the weight column is None if edges are unweighted."""
+
+    source: str
+    target: str
+    weight: str | None = None
+
+
+def resolve_node_columns(
+    columns: Columns, nodes: Table, edges: Table, *, labels_needed: bool
+) -> NodeColumns:
+    """Return the id and the label column, as given or guessed.
+
+    Args:
+        columns: given roles.
+        nodes: node table.
+        edges: edge table; its first two columns help to guess the id column.
+        labels_needed: whether a table without a label column is an error.
+    """
+    id_column = columns.id
+    if id_column is None:
+        id_column = _guess_id_column(nodes, edges)
+    nodes.column(id_column)
+    label = _resolve_label_column(columns.label, nodes, id_column, labels_needed)
+    return NodeColumns(id_column, label)
+
+
+def resolve_edge_columns(columns: Columns, edges: Table) -> EdgeColumns:
+    """Return the source, target and weight column, as given or guessed."""
+    if (columns.source is None) != (columns.target is None):
+        raise InputError("name both ends of the edges, with --source and --target, or neither")
+    source, target, weight = columns.source, columns.target, columns.weight
+    if source is None or target is None:
+        source, target = _guess_edge_ends(edges)
+    if weight is None:
+        weight = _guess_weight_column(edges, {source, target})
+    for name in (source, target, weight):
+        if name is not None:
+            edges.column(name)
+    return EdgeColumns(source, target, weight)
+
+
+def describe_node_columns(given: Columns, resolved: NodeColumns) -> list[str]:
+    """Return notes on the id and the label column if they were guessed."""
+    notes = []
+    if given.id is None:
+        notes.append(f"id: column {resolved.id!r}")
+    if given.label is None and resolved.label is not None:
+        notes.append(f"label: column {resolved.label!r}")
+    return notes
+
+
+def describe_edge_columns(given: Columns, resolved: EdgeColumns, edges: Table) -> list[str]:
+    """Return notes on the columns of the edge table that were guessed, and on those not used."""
+    notes = []
+    ends = (resolved.source, resolved.target)
+    if given.source is None and (ends[0].lower(), ends[1].lower()) not in EDGE_END_NAMES:
+        notes.append(f"edges: source column {ends[0]!r}, target column {ends[1]!r}")
+    if given.weight is None:
+        unused = [name for name in edges.names if name not in ends]
+        if resolved.weight is not None:
+            notes.append(f"weight: column {resolved.weight!r}")
+        elif unused:
+            notes.append(f"columns of {edges.path.name} not used: {', '.join(unused[:10])}")
+    return notes
+
+
+def feature_columns(columns: Columns, resolved: NodeColumns, nodes: Table) -> list[str]:
+    """Return the names of the feature columns.
+
+    Raises:
+        InputError: if a named column does not exist, or is the id or the label column.
+    """
+    not_features = {resolved.id, resolved.label}
+    names = list(nodes.names if columns.features is None else columns.features)
+    for name in (*names, *columns.ignore, *columns.kinds):
+        nodes.column(name)
+    for name in (*(columns.features or ()), *columns.kinds):
+        if name in not_features:
+            raise InputError(
+                f"column {name!r} is the id or label column and cannot be a feature; remove it "
+                "from --features, --number, --category and --text"
+            )
+    excluded = not_features.union(columns.ignore)
+    return [name for name in names if name not in excluded]
+
+
+def _guess_id_column(nodes: Table, edges: Table) -> str:
+    """Return the column with a standard name, else the one that edges refer to, else a unique one.
+
+    A column that edges refer to contains more than half of the ids in the first two columns of the
+    edge table.
+    """
+    for name in _matching(nodes.names, ID_NAMES):
+        return name
+    edge_ids = {text for column in list(edges.columns.values())[:2] for text in column}
+    values = {name: set(column) for name, column in nodes.columns.items()}
+    num_shared = {name: len(edge_ids & own) for name, own in values.items()}
+    best = max(num_shared, key=lambda name: num_shared[name])
+    if num_shared[best] > len(edge_ids) / 2:
+        return best
+    for name, own in values.items():
+        if len(own) == len(nodes) and "" not in own:
+            return name
+    raise InputError(
+        f"no column of {nodes.path} can be the id column: none has a different value in every row; "
+        f"name the id column with --id; the columns are: {', '.join(nodes.names[:20])}"
+    )
+
+
+def _resolve_label_column(
+    given: str | None, nodes: Table, id_column: str, needed: bool
+) -> str | None:
+    if given is not None:
+        if not needed and given not in nodes.columns:
+            return None
+        nodes.column(given)
+        if given == id_column:
+            raise InputError(
+                f"column {given!r} cannot be both the id and the label column; name another column "
+                "with --id or --label"
+            )
+        return given
+    others = [name for name in nodes.names if name != id_column]
+    for name in _matching(others, LABEL_NAMES):
+        return name
+    if not needed:
+        return None
+    raise InputError(
+        f"cannot guess the label column of {nodes.path}; name it with --label; the columns are: "
+        f"{', '.join(others[:20])}"
+    )
+
+
+def _guess_edge_ends(edges: Table) -> tuple[str, str]:
+    """Return the source and target columns with standard names, else the first two columns."""
+    by_lower_case = {name.lower(): name for name in edges.names}
+    for source, target in EDGE_END_NAMES:
+        if source in by_lower_case and target in by_lower_case:
+            return by_lower_case[source], by_lower_case[target]
+    return edges.names[0], edges.names[1]
+
+
+def _guess_weight_column(edges: Table, ends: set[str]) -> str | None:
+    """Return the column with a standard name, or the third of three columns without a header."""
+    for name in _matching([name for name in edges.names if name not in ends], WEIGHT_NAMES):
+        return name
+    without_header = edges.names == column_names(3)
+    return edges.names[2] if without_header else None
+
+
+def _matching(names: Iterable[str], standard: Sequence[str]) -> list[str]:
+    """Return the names that are standard names in any letter case, in the order of the latter."""
+    by_lower_case = {name.lower(): name for name in names}
+    return [by_lower_case[name] for name in standard if name in by_lower_case]

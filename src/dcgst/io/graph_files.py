@@ -1,0 +1,105 @@
+"""Read graphs from GraphML files, NetworkX graphs and files of PyG data."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dcgst.errors import InputError
+from dcgst.graph import Graph
+from dcgst.io.files import read_bytes
+from dcgst.io.table import Table, cell_text
+
+
+def read_graphml(path: Path) -> tuple[Table, Table]:
+    """Read a GraphML file; returns as :func:`networkx_tables`."""
+    content = read_bytes(path)
+    try:
+        import networkx as nx
+    except ImportError as error:
+        raise InputError(f"reading {path} requires networkx: pip install 'dcgst[io]'") from error
+    try:
+        graph = nx.parse_graphml(content)
+    except Exception as error:  # NetworkX and its XML parser raise many types
+        raise InputError(f"{path} is not valid GraphML: {error}") from error
+    return networkx_tables(graph, path)
+
+
+def networkx_tables(graph: Any, path: Path) -> tuple[Table, Table]:
+    """Convert a NetworkX graph to a node table and an edge table.
+
+    Args:
+        graph: NetworkX graph of any type.
+        path: name of the graph in messages.
+
+    Returns:
+        The node table, with the node ids in column ``id``, and the edge table, with the node ids in
+        columns ``source`` and ``target``. Attributes are the other columns.
+
+    Example:
+        >>> import networkx as nx
+        >>> nodes, edges = networkx_tables(nx.DiGraph([("a", "b")]), Path("graph"))
+        >>> nodes.columns, edges.columns
+        ({'id': ['a', 'b']}, {'source': ['a'], 'target': ['b']})
+    """
+    if graph.number_of_nodes() == 0 or graph.number_of_edges() == 0:
+        raise InputError(f"{path} has no nodes or no edges; at least one edge is required")
+    # Node ids come first, and replace attributes that are also named id, source or target.
+    nodes = [{"id": node} | data | {"id": node} for node, data in graph.nodes(data=True)]
+    edges = []
+    for first, second, data in graph.edges(data=True):
+        directions = [(first, second)]
+        if not graph.is_directed():
+            directions.append((second, first))
+        for source, target in directions:
+            ends = {"source": source, "target": target}
+            edges.append(ends | data | ends)
+    return _to_table(path, nodes), _to_table(path, edges)
+
+
+def read_pt(path: Path) -> Graph:
+    """Read PyG data that ``torch.save`` wrote.
+
+    Only tensors and classes of PyG are loaded, so the file cannot run code.
+
+    Args:
+        path: file with PyG ``Data``, a dictionary of its tensors, or a tuple that starts with
+            either.
+
+    Raises:
+        InputError: if the file contains anything else.
+    """
+    from torch_geometric.data import Data
+    from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+    from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
+
+    content = io.BytesIO(read_bytes(path))
+    allowed = [Data, DataEdgeAttr, DataTensorAttr, EdgeStorage, GlobalStorage, NodeStorage]
+    try:
+        with torch.serialization.safe_globals(allowed):
+            data = torch.load(content, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch.load raises many types for damaged files
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"{path} cannot be loaded safely as PyG data: {reason}") from error
+    if isinstance(data, (tuple, list)) and data:
+        data = data[0]
+    try:
+        if isinstance(data, dict):
+            data = Data.from_dict(data)
+        if isinstance(data, Data):
+            return Graph.from_pyg(data, name=path.stem)
+    except InputError:
+        raise
+    except (AttributeError, IndexError, TypeError, ValueError) as error:
+        raise InputError(f"the tensors of {path} are not a graph: {error}") from error
+    raise InputError(f"{path} contains {type(data).__name__}; PyG Data is required")
+
+
+def _to_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> Table:
+    names = list(dict.fromkeys(str(name) for row in rows for name in row))
+    columns = {name: [cell_text(path, name, row.get(name)) for row in rows] for name in names}
+    return Table(path, columns, range(1, len(rows) + 1), unit="row")

@@ -1,0 +1,165 @@
+"""Read tables from CSV and Parquet files."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+from collections import Counter
+from pathlib import Path
+
+from dcgst.errors import InputError
+from dcgst.io.files import read_bytes
+from dcgst.io.table import Table, cell_text, clean_cell
+
+DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar", " ": "space"}
+"""Delimiters that can be guessed, and their names in messages."""
+
+
+def read_table(path: Path, delimiter: str | None = None, *, header_required: bool = True) -> Table:
+    r"""Read a CSV or Parquet file, depending on the file name extension.
+
+    Args:
+        path: file to read.
+        delimiter: delimiter of a CSV file, one character or ``"tab"``; guessed from the header by
+            default.
+        header_required: if False and the first row repeats a value, which column names must not,
+            read the first row as data and name the columns ``column 1``, ``column 2``, ….
+
+    Returns:
+        The table, with all values as text.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp(), "nodes.csv")
+        >>> _ = path.write_text("id;size\na;1\nb;NA\n")
+        >>> read_table(path).columns
+        {'id': ['a', 'b'], 'size': ['1', '']}
+    """
+    if path.suffix.lower() in (".parquet", ".pq"):
+        return _read_parquet(path)
+    character = "\t" if delimiter in ("\\t", "tab") else delimiter
+    if character is not None and len(character) != 1:
+        raise InputError(f"the delimiter must be one character or 'tab', got {delimiter!r}")
+    return _read_csv(path, character, header_required)
+
+
+def column_names(count: int) -> list[str]:
+    """Return the names of columns without a header.
+
+    Example:
+        >>> column_names(2)
+        ['column 1', 'column 2']
+    """
+    return [f"column {number}" for number in range(1, count + 1)]
+
+
+def _read_csv(path: Path, delimiter: str | None, header_required: bool) -> Table:
+    text = _decode(path, read_bytes(path))
+    delimiter = delimiter or _guess_delimiter(text)
+    rows = _parse_rows(path, text, delimiter)
+    if not rows:
+        raise InputError(f"{path} is empty; a header and at least one row are required")
+    header_line, header = rows[0]
+    names = [name.strip() for name in header]
+    if header_required or len(set(names)) == len(names):
+        rows = rows[1:]
+    else:
+        names = column_names(len(names))
+    names = _check_header(path, names, DELIMITERS.get(delimiter, repr(delimiter)))
+    if not rows:
+        raise InputError(f"{path} has a header but no rows; at least one row is required")
+    for line, row in rows:
+        if len(row) != len(names):
+            raise InputError(
+                f"{path}, line {line} has {len(row)} values, but the header has {len(names)} "
+                "columns; put values that contain the delimiter in quotes"
+            )
+    values = zip(*(row for _, row in rows), strict=True)
+    columns = {
+        name: [clean_cell(text) for text in column]
+        for name, column in zip(names, values, strict=True)
+    }
+    return Table(path, columns, [line for line, _ in rows], header_line)
+
+
+def _decode(path: Path, content: bytes) -> str:
+    """Decode UTF-8 and remove a byte-order mark."""
+    content = content.removeprefix(codecs.BOM_UTF8)
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"{path}, line {line} is not valid UTF-8 (byte {content[error.start]:#04x}); save the "
+            "file as UTF-8, in Excel as 'CSV UTF-8'"
+        ) from error
+
+
+def _guess_delimiter(text: str) -> str:
+    """Return the delimiter that occurs most often in the header.
+
+    The space counts only if there is no other delimiter, since column names may contain spaces.
+    A header without any delimiter gives the comma.
+    """
+    header = next((line for line in text.splitlines() if line.strip()), "")
+    counts = {delimiter: header.count(delimiter) for delimiter in DELIMITERS if delimiter != " "}
+    most_frequent = max(counts, key=lambda delimiter: counts[delimiter])
+    if counts[most_frequent]:
+        return most_frequent
+    return " " if " " in header.strip() else ","
+
+
+def _parse_rows(path: Path, text: str, delimiter: str) -> list[tuple[int, list[str]]]:
+    """Return all rows that are not blank, each with the line where it starts."""
+    csv.field_size_limit(2**31 - 1)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    rows, start = [], 1
+    try:
+        for row in reader:
+            if any(value.strip() for value in row):
+                rows.append((start, row))
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(
+            f"{path}, line {start} cannot be parsed: {error}; check the quotes"
+        ) from error
+    return rows
+
+
+def _check_header(path: Path, names: list[str], delimiter_name: str) -> list[str]:
+    """Check the column names and name the columns whose header is empty."""
+    if len(names) == 1:
+        raise InputError(
+            f"{path} has a single column, {names[0][:60]!r}, with the {delimiter_name} as "
+            "delimiter; if the file has another delimiter, set it with --delimiter"
+        )
+    names = [name or default for name, default in zip(names, column_names(len(names)), strict=True)]
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    if repeated:
+        raise InputError(f"{path} has more than one column named {repeated[0]!r}; rename one")
+    return names
+
+
+def _read_parquet(path: Path) -> Table:
+    content = read_bytes(path)
+    try:
+        import pyarrow as arrow
+        import pyarrow.parquet as parquet
+    except ImportError as error:
+        raise InputError(f"reading {path} requires pyarrow: pip install 'dcgst[io]'") from error
+    try:
+        table = parquet.read_table(arrow.BufferReader(content))
+    except (arrow.ArrowException, OSError) as error:
+        raise InputError(f"{path} is not a valid Parquet file: {error}") from error
+    names = [str(name) for name in table.column_names]
+    if len(names) < 2:
+        raise InputError(f"{path} has {len(names)} columns; at least two are required")
+    names = _check_header(path, names, "comma")
+    if table.num_rows == 0:
+        raise InputError(f"{path} has no rows; at least one row is required")
+    columns = {
+        name: [cell_text(path, name, value) for value in column.to_pylist()]
+        for name, column in zip(names, table.columns, strict=True)
+    }
+    return Table(path, columns, range(1, table.num_rows + 1), unit="row")

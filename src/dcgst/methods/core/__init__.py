@@ -1,0 +1,1 @@
+"""What all methods share: settings, problem, self-training state, result, runner."""

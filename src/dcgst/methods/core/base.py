@@ -1,0 +1,273 @@
+"""The base class of all methods, with the scikit-learn API."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dcgst.engine.device import resolve_device
+from dcgst.engine.training import Callback
+from dcgst.errors import InputError, unknown_name
+from dcgst.evaluate.metrics import accuracy
+from dcgst.graph import UNKNOWN, FeatureMatrix, Graph, as_graph
+from dcgst.methods.core import runner
+from dcgst.methods.core.params import check, param
+from dcgst.methods.core.problem import Problem
+from dcgst.methods.core.result import History, Result
+from dcgst.nn.base import BACKBONES, Backbone, Output
+from dcgst.splits import Split
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+@dataclass(eq=False, kw_only=True)
+class Method(ABC):
+    """A node classifier. Its fields are its settings; ``fit`` sets ``result_``.
+
+    A subclass sets ``name`` and defines :meth:`solve`. The parts of ``result_`` are available as
+    ``proba_``, ``labels_``, ``labeled_stage_``, ``agreement_``, ``history_``, ``stop_reason_``,
+    ``audit_``, ``edges_`` and ``models_``; see :class:`Result`. ``classes_`` holds the class names.
+    """
+
+    name: ClassVar[str]
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}}
+    all_at_once: ClassVar[bool] = False
+    """Whether to compute all runs together on a CPU too, because they share most of the work."""
+
+    deterministic: ClassVar[bool] = False
+    """Whether nothing is random, so that all replicas are equal."""
+
+    default_temperature: ClassVar[float] = 1.0
+    """Calibration temperature if there are too few validation nodes to learn one."""
+
+    seed: int = param(0, "seed of everything random", low=0)
+    replicas: int = param(1, "independent fits whose probabilities are averaged", low=1)
+    device: str = param("auto", "where to compute: auto, cpu, cuda, cuda:1 …")
+    chunk: int | None = param(
+        None, "replicas computed together; default all on a GPU, one on a CPU", low=1
+    )
+
+    @abstractmethod
+    def solve(self, problem: Problem) -> list[Result]:
+        """The algorithm, for R runs together. Each run must not depend on the others."""
+
+    @property
+    def trainings(self) -> int:
+        """Maximum number of trainings in a run, for progress bars."""
+        return 1
+
+    def features(self, graph: Graph) -> FeatureMatrix:
+        """The features that the method uses; by default those of the graph."""
+        return graph.features
+
+    def apply_model(self, model: Backbone, problem: Problem) -> Tensor:
+        """``(R, n, C)`` probabilities of a fitted network on another graph."""
+        output: Output = model(problem.x, model.operator(problem.adjacency))
+        return output.logits.softmax(-1)
+
+    # --- settings -----------------------------------------------------------------------------
+
+    @classmethod
+    def from_preset(cls, preset: str = "default", **settings: Any) -> Self:
+        """Create the method with the settings of a preset, overridden by ``settings``."""
+        if preset not in cls.presets:
+            raise unknown_name(f"preset of {cls.name}", preset, cls.presets)
+        known = [field.name for field in dataclasses.fields(cls)]
+        for name in settings:
+            if name not in known:
+                raise unknown_name(f"setting of {cls.name}", name, known)
+        return cls(**{**cls.presets[preset], **settings})
+
+    @classmethod
+    def nearest_preset(cls, preset: str, per_class: float) -> str:
+        """Return the preset, or of presets ``preset/LABELS`` the one nearest in labels per class.
+
+        Some papers publish settings by number of labels per class.
+        """
+        rows = {name: name.removeprefix(f"{preset}/") for name in cls.presets}
+        counts = {name: int(row) for name, row in rows.items() if row.isdecimal()}
+        if preset in cls.presets or not counts:
+            return preset
+        return min(counts, key=lambda name: abs(counts[name] - per_class))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The settings by name, as in scikit-learn."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def set_params(self, **settings: Any) -> Self:
+        """Change settings, as in scikit-learn."""
+        known = self.get_params()
+        for name, value in settings.items():
+            if name not in known:
+                raise unknown_name(f"setting of {self.name}", name, known)
+            setattr(self, name, value)
+        return self
+
+    def config(self) -> dict[str, Any]:
+        """The settings as values that JSON can represent; classes become names."""
+        return {
+            name: BACKBONES.name_of(value) if isinstance(value, type) else value
+            for name, value in self.get_params().items()
+        }
+
+    def check(self) -> None:
+        """Raise if a setting has an invalid value."""
+        check(self)
+        resolve_device(self.device)
+
+    # --- scikit-learn API ---------------------------------------------------------------------
+
+    def fit(
+        self,
+        graph: Graph | Data,
+        split: Split | None = None,
+        *,
+        callbacks: Sequence[Callback] = (),
+        checkpoint: Path | None = None,
+    ) -> Self:
+        """Learn from the labeled nodes and predict all others.
+
+        Args:
+            graph: a :class:`Graph` or PyG ``Data``.
+            split: one run. Default: the graph's ``train`` and ``val`` masks; without masks, all
+                known labels are training labels, and there is no validation.
+            callbacks: called with an event after each epoch and stage.
+            checkpoint: folder for expensive steps, to resume after an interruption. The caller
+                ensures that graph, split and settings are the same.
+        """
+        self.check()
+        graph = as_graph(graph)
+        split = Split.known_labels(graph) if split is None else split
+        if isinstance(split, Split) and len(split) != 1:
+            raise InputError(f"fit needs one run, the split has {len(split)}; use fit_runs")
+        (self.result_,) = runner.run(self, graph, split, callbacks, checkpoint)
+        self.graph_, self.split_ = graph, split
+        return self
+
+    def fit_runs(
+        self, graph: Graph | Data, split: Split, *, callbacks: Sequence[Callback] = ()
+    ) -> list[Result]:
+        """Fit every run of a split and return their results; ``result_`` is not changed."""
+        self.check()
+        return runner.run(self, as_graph(graph), split, callbacks)
+
+    def predict_proba(
+        self, graph: Graph | Data | None = None, labels: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
+        """``(n, C)`` probabilities on the fitted graph, or of the fitted network on another graph.
+
+        Args:
+            graph: another graph with the same features.
+            labels: ``(n,)`` known class codes there, -1 elsewhere. The labels of ``graph`` itself
+                are never used. Without labels, only the network is used: the prior of DC-GST needs
+                labels.
+        """
+        self._check_fitted()
+        if graph is None or (labels is None and self._is_fitted_graph(graph)):
+            return self.proba_
+        graph = as_graph(graph)
+        known = np.full(graph.num_nodes, UNKNOWN) if labels is None else np.asarray(labels)
+        if known.shape != (graph.num_nodes,):
+            raise InputError(f"labels must be {graph.num_nodes} class codes, got {known.shape}")
+        return runner.predict(self, self.models_, graph, known, len(self.classes_))
+
+    def predict(self, graph: Graph | Data | None = None) -> NDArray[np.int64]:
+        """``(n,)`` class codes; on the fitted graph, given labels are kept."""
+        proba = self.predict_proba(graph)
+        codes: NDArray[np.int64] = proba.argmax(axis=1)
+        return self.labels_ if proba is self.proba_ else codes
+
+    def score(self, graph: Graph | Data, mask: NDArray[np.bool_] | None = None) -> float:
+        """Accuracy against the labels of ``graph``; default: on the test nodes of the split."""
+        self._check_fitted()
+        graph = as_graph(graph)
+        if mask is not None:
+            mask = np.asarray(mask)
+            if mask.dtype != np.bool_ or mask.shape != (graph.num_nodes,):
+                raise InputError(
+                    f"mask must be {graph.num_nodes} booleans, got {mask.dtype} {mask.shape}; the "
+                    "true classes are the graph's labels"
+                )
+        else:
+            fitted = self._is_fitted_graph(graph)
+            mask = self.split_.test(graph)[0] if fitted else np.ones(graph.num_nodes, dtype=bool)
+        known = mask & (graph.labels != UNKNOWN)
+        if not known.any():
+            raise InputError(
+                "no node to score has a known class; pass a graph with more labels than were "
+                "fitted, or a mask"
+            )
+        return accuracy(self.predict(graph), graph.labels, known)
+
+    def embed(self, graph: Graph | Data | None = None) -> NDArray[np.float32]:
+        """``(n, replicas * hidden)`` node embeddings: the last hidden layer of each replica.
+
+        Args:
+            graph: default the fitted graph; another one must have the same features.
+        """
+        self._check_fitted()
+        return runner.embed(self, self.models_, as_graph(self.graph_ if graph is None else graph))
+
+    @property
+    def proba_(self) -> NDArray[np.float32]:
+        return self.result_.proba
+
+    @property
+    def labels_(self) -> NDArray[np.int64]:
+        return self.result_.labels
+
+    @property
+    def labeled_stage_(self) -> NDArray[np.int64]:
+        return self.result_.labeled_stage
+
+    @property
+    def agreement_(self) -> NDArray[np.float32]:
+        return self.result_.agreement
+
+    @property
+    def history_(self) -> History:
+        return self.result_.history
+
+    @property
+    def stop_reason_(self) -> str:
+        return self.result_.stop_reason
+
+    @property
+    def audit_(self) -> NDArray[np.void]:
+        return self.result_.audit
+
+    @property
+    def edges_(self) -> NDArray[np.void]:
+        return self.result_.edges
+
+    @property
+    def models_(self) -> tuple[Backbone, ...]:
+        return self.result_.models
+
+    @property
+    def classes_(self) -> tuple[str, ...]:
+        return self.graph_.class_names
+
+    def _is_fitted_graph(self, graph: Graph | Data) -> bool:
+        """Whether a graph has the nodes, edges and features of the fitted one."""
+        own, graph = self.graph_, as_graph(graph)
+        if graph is own:
+            return True
+        if graph.num_nodes != own.num_nodes or graph.num_features != own.num_features:
+            return False
+        pairs = ((graph.adjacency, own.adjacency), (graph.features, own.features))
+        return not any((sp.csr_array(left) != sp.csr_array(right)).nnz for left, right in pairs)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "result_"):
+            raise InputError(f"this {self.name} is not fitted yet; call fit first")

@@ -1,0 +1,213 @@
+"""What all methods that train a neural network share."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from dcgst.engine.random import Purpose, Streams, derive
+from dcgst.engine.training import Schedule, Training, Validation, cross_entropy, train
+from dcgst.graph import FeatureMatrix, Graph
+from dcgst.methods.core.base import Method
+from dcgst.methods.core.params import param
+from dcgst.methods.core.problem import Problem
+from dcgst.methods.core.result import Result, plain_results
+from dcgst.nn.base import BACKBONES, Backbone, Output, receptive_field
+from dcgst.numerics.normalize import Features, scale_rows
+from dcgst.numerics.sparse import SparseMatrix
+
+Loss = Callable[[Output, Tensor, Tensor], Tensor]
+"""``(R,)`` from an output with logits for labeled rows, those rows, and their labels (R, rows)."""
+
+
+@dataclass(eq=False, kw_only=True)
+class NeuralMethod(Method):
+    """Settings of the network and its training."""
+
+    backbone: str | type[Backbone] = param(
+        "gcn", "the network: a name, or a subclass of Backbone", registry=BACKBONES
+    )
+    hidden: int = param(64, "width of the hidden layer", low=1)
+    dropout: float = param(0.5, "dropout rate of inputs and hidden units", low=0, high=0.99)
+    lr: float = param(0.01, "learning rate of Adam", low=1e-8)
+    weight_decay: float = param(5e-4, "L2 penalty on all weights", low=0)
+    epochs: int = param(200, "maximum number of epochs", low=1)
+    patience: int | None = param(
+        None, "epochs without a better validation value before stopping; None: never", low=1
+    )
+    keep: str = param(
+        "loss",
+        "epoch to keep: lowest validation loss, highest validation accuracy, or the last",
+        choices=("loss", "accuracy", "last"),
+    )
+    feature_norm: str = param(
+        "l2",
+        "scaling of each node's features: none, row (sum 1) or l2 (length 1)",
+        choices=("none", "row", "l2"),
+    )
+
+    activation: ClassVar[str | None] = None
+    """Activation of the hidden layer; None for the default of the backbone."""
+
+    @property
+    def schedule(self) -> Schedule:
+        return Schedule(self.epochs, self.lr, self.weight_decay, self.patience)
+
+    def features(self, graph: Graph) -> FeatureMatrix:
+        return scale_rows(graph.features, self.feature_norm)
+
+    def network(self, problem: Problem, number: int = 0) -> Network:
+        """Create a network with new parameters; another number gives another initialization."""
+        seeds = [derive(seed, Purpose.TRAINING + number) for seed in problem.seeds]
+        columns = problem.x.shape[1]
+        model = BACKBONES.resolve(self.backbone)(
+            seeds, columns, self.hidden, problem.num_classes, self.dropout, self.activation
+        ).to(problem.device)
+        return Network(model, problem.x, model.operator(problem.adjacency), self.keep)
+
+    def results(
+        self,
+        problem: Problem,
+        training: Training,
+        output: Output,
+        *,
+        model: Backbone | None = None,
+        proba: Tensor | None = None,
+    ) -> list[Result]:
+        """Results of a single training.
+
+        Args:
+            problem: the input.
+            training: what the training reports.
+            output: output of the network; the shift is measured in its hidden layer.
+            model: the network, if it can be applied to other graphs.
+            proba: ``(R, n, C)``; default: the softmax of the logits.
+        """
+        if proba is None:
+            proba = output.logits.softmax(-1)
+        reasons = self.stop_reasons(training)
+        results = plain_results(problem, proba, output.hidden, reasons, model)
+        for result, epoch in zip(results, training.best_epoch.tolist(), strict=True):
+            result.history[0]["epochs"] = epoch + 1
+        return results
+
+    def stop_reasons(self, training: Training) -> list[str]:
+        """Why the training of each replica ended."""
+
+        def reason(best_epoch: int) -> str:
+            if self.patience is not None and training.validation is not None:
+                waited = self.epochs - 1 - best_epoch
+                if waited >= self.patience:
+                    better = "increase" if self.keep == "accuracy" else "decrease"
+                    return f"validation {self.keep} did not {better} for {self.patience} epochs"
+            return f"maximum number of epochs ({self.epochs})"
+
+        return [reason(epoch) for epoch in training.best_epoch.tolist()]
+
+
+@dataclass(frozen=True)
+class Network:
+    """A backbone on a graph.
+
+    Attributes:
+        model: the backbone.
+        x: features.
+        operator: the backbone's operator of the graph.
+        keep: epoch to keep in a training: ``loss``, ``accuracy`` or ``last``.
+    """
+
+    model: Backbone
+    x: Features
+    operator: SparseMatrix
+    keep: str
+
+    @property
+    def device(self) -> torch.device:
+        return self.operator.values.device
+
+    def outputs(self, operator: SparseMatrix | None = None) -> Output:
+        """Output for every node without dropout or gradients; optionally with another operator."""
+        with torch.no_grad():
+            output: Output = self.model(self.x, operator or self.operator)
+        return output
+
+    def dropout_outputs(self, streams: Streams, rate: float) -> Output:
+        """Output with dropout at the given rate, without gradients."""
+        model = copy.copy(self.model)  # shares the parameters
+        model.dropout = rate
+        with torch.no_grad():
+            output: Output = model(self.x, self.operator, streams)
+        return output
+
+    def train(
+        self,
+        name: str,
+        labels: Tensor,
+        problem: Problem,
+        schedule: Schedule,
+        *,
+        number: int = 0,
+        loss: Loss | None = None,
+    ) -> Training:
+        """Minimize the cross entropy of ``(R, n)`` labels; keep the best state by validation.
+
+        Args:
+            name: name of the checkpoint step.
+            labels: -1 for unlabeled nodes.
+            problem: validation labels, seeds, callbacks and checkpoint.
+            schedule: length and speed.
+            number: number of the training within the method; another number, other random numbers.
+            loss: replaces the cross entropy.
+        """
+        seeds = [derive(seed, Purpose.TRAINING + number, 1) for seed in problem.seeds]
+        streams = Streams(seeds, labels.device)
+        rows = (labels >= 0).any(0).nonzero().squeeze(-1)
+        targets = labels[:, rows]
+
+        def evaluate() -> Tensor:
+            output: Output = self.model(self.x, self.operator, streams, rows)
+            if loss is None:
+                return cross_entropy(output.logits, targets)
+            return loss(output, rows, targets)
+
+        return train(
+            name,
+            self.model,
+            evaluate,
+            schedule,
+            validation=self.validation(problem),
+            callbacks=problem.callbacks,
+            checkpoint=problem.checkpoint,
+        )
+
+    def validation(self, problem: Problem) -> Validation | None:
+        """Validation loss or error, computed on the receptive field of the validation nodes.
+
+        None if the last epoch is kept or no run has validation nodes.
+        """
+        if self.keep == "last" or not bool(problem.has_validation.any()):
+            return None
+        labels = problem.val_labels
+        rows = (labels >= 0).any(0).nonzero().squeeze(-1)
+        x, operator, inside = receptive_field(self.x, self.operator, rows, self.model.hops)
+        targets = labels[:, rows]
+
+        def measure() -> Tensor:
+            logits = self.model(x, operator, rows=inside).logits
+            value = cross_entropy(logits, targets)
+            if self.keep == "accuracy":  # ties between epochs are resolved by the loss
+                wrong = ((logits.argmax(-1) != targets) & (targets >= 0)).sum(1)
+                value = wrong + value / (1 + value)
+            return value
+
+        return Validation(measure, problem.has_validation)
+
+
+def copy_parameters(source: Network, target: Network) -> None:
+    """Copy the parameters of one network to another."""
+    target.model.load_state_dict(source.model.state_dict())

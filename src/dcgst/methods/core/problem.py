@@ -1,0 +1,162 @@
+"""The input of a method: tensors of a graph and the labels of R runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dcgst.engine.checkpoint import Checkpoint
+from dcgst.engine.training import Callback
+from dcgst.graph import UNKNOWN, FeatureMatrix
+from dcgst.numerics.normalize import Features, normalize_adjacency, to_features
+from dcgst.numerics.similarity import SimilarNodes
+from dcgst.numerics.smoothing import Views, views_of
+from dcgst.numerics.sparse import SparseMatrix
+
+
+class GraphTensors:
+    """Features and adjacency of a graph on a device, with everything computed from them once.
+
+    All runs and replicas on the graph share one instance.
+
+    Args:
+        features: ``(n, d)``, scaled as the method needs them.
+        adjacency: ``(n, n)``.
+        device: where the tensors are.
+    """
+
+    def __init__(
+        self, features: FeatureMatrix, adjacency: sp.csr_array, device: torch.device | str = "cpu"
+    ) -> None:
+        self.x: Features = to_features(features, device)
+        self.adjacency = SparseMatrix.from_scipy(adjacency, device)
+        self._similar: dict[int, SimilarNodes] = {}
+
+    @property
+    def device(self) -> torch.device:
+        return self.adjacency.values.device
+
+    @cached_property
+    def normalized(self) -> SparseMatrix:
+        """``D^-1/2 (A + I) D^-1/2``."""
+        return normalize_adjacency(self.adjacency)
+
+    @cached_property
+    def views(self) -> list[Views]:
+        """Views of the smoothed features, grouped by filter."""
+        return views_of(self.x, self.normalized)
+
+    def similar_nodes(self, count: int) -> SimilarNodes:
+        """The ``count`` most similar nodes of any node."""
+        if count not in self._similar:
+            self._similar[count] = SimilarNodes(self.x, count)
+        return self._similar[count]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a method may know of R runs. Labels of pool nodes are not part of it.
+
+    On large graphs the node order differs from the user's. Results are arrays over all nodes; the
+    runner converts them back.
+
+    Attributes:
+        graph: features and adjacency.
+        labels: ``(R, n)`` class codes of training nodes, -1 elsewhere.
+        val_labels: ``(R, n)`` class codes of validation nodes, -1 elsewhere.
+        pool: ``(R, n)`` bool, nodes to predict.
+        seeds: one per run.
+        num_classes: number of classes C.
+        callbacks: called with an event after each epoch and stage.
+        checkpoint: stores expensive steps.
+    """
+
+    graph: GraphTensors
+    labels: Tensor
+    val_labels: Tensor
+    pool: Tensor
+    seeds: tuple[int, ...]
+    num_classes: int
+    callbacks: tuple[Callback, ...] = ()
+    checkpoint: Checkpoint = field(default_factory=Checkpoint)
+
+    @classmethod
+    def build(
+        cls,
+        graph: GraphTensors,
+        labels: NDArray[np.int64],
+        num_classes: int,
+        *,
+        val_labels: NDArray[np.int64] | None = None,
+        pool: NDArray[np.bool_] | None = None,
+        seeds: Sequence[int] | None = None,
+        callbacks: Sequence[Callback] = (),
+        checkpoint: Checkpoint | None = None,
+    ) -> Problem:
+        """Create a problem from arrays.
+
+        Args:
+            graph: features and adjacency.
+            labels: ``(R, n)`` class codes of training nodes, -1 elsewhere.
+            num_classes: number of classes.
+            val_labels: likewise for validation nodes; default none.
+            pool: ``(R, n)`` nodes to predict; default all nodes without a training label.
+            seeds: one per run; default 0.
+            callbacks: called with an event after each epoch and stage.
+            checkpoint: stores expensive steps; default nothing.
+        """
+        if val_labels is None:
+            val_labels = np.full_like(labels, UNKNOWN)
+        if pool is None:
+            pool = labels == UNKNOWN
+        return cls(
+            graph=graph,
+            labels=torch.tensor(labels, device=graph.device),
+            val_labels=torch.tensor(val_labels, device=graph.device),
+            pool=torch.tensor(pool, device=graph.device),
+            seeds=tuple(seeds) if seeds is not None else (0,) * len(labels),
+            num_classes=num_classes,
+            callbacks=tuple(callbacks),
+            checkpoint=checkpoint or Checkpoint(),
+        )
+
+    @property
+    def x(self) -> Features:
+        return self.graph.x
+
+    @property
+    def adjacency(self) -> SparseMatrix:
+        return self.graph.adjacency
+
+    @property
+    def num_runs(self) -> int:
+        return len(self.seeds)
+
+    @property
+    def device(self) -> torch.device:
+        return self.labels.device
+
+    @property
+    def has_validation(self) -> Tensor:
+        """``(R,)`` bool, runs with validation nodes."""
+        return (self.val_labels >= 0).any(1)
+
+    def one_hot(self) -> Tensor:
+        """``(R, n, C)`` training labels; zero for other nodes."""
+        labeled = (self.labels >= 0)[..., None]
+        coded = torch.zeros(*self.labels.shape, self.num_classes, device=self.device)
+        return coded.scatter_(-1, self.labels.clamp_min(0)[..., None], labeled.float())
+
+    def class_shares(self) -> Tensor:
+        """``(R, C)`` share of each class among the training labels."""
+        labeled = self.labels >= 0
+        counts = torch.zeros(len(labeled), self.num_classes, device=self.device)
+        counts = counts.scatter_add(1, self.labels.clamp_min(0), labeled.float())
+        return counts / counts.sum(1, keepdim=True)

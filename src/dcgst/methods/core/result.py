@@ -1,0 +1,205 @@
+"""The output of a method: one :class:`Result` per run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dcgst.errors import InputError
+from dcgst.methods.core.problem import Problem
+from dcgst.methods.core.trace import AUDIT, EDGES, GIVEN, NEVER, Trace
+from dcgst.nn.base import Backbone
+
+History = list[dict[str, float]]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a method found in one run, for all n nodes and C classes.
+
+    Attributes:
+        proba: ``(n, C)`` probabilities, averaged over replicas.
+        given: ``(n,)`` class codes of given labels, -1 elsewhere.
+        labeled_stage: ``(n,)`` the stage since which a node is in the training set: 0 for given
+            training labels, -1 for nodes without a label to train on.
+        agreement: ``(n,)`` share of replicas that predict the same class.
+        history: one record per replica and stage.
+        stop_reason: why the training ended.
+        audit: table with one row per replica, stage and candidate (:data:`AUDIT`); empty if the
+            method has no pseudo-labels.
+        edges: table of node pairs that an edge predictor may change (:data:`EDGES`).
+        models: one network per replica; empty if the method has none.
+        stage_predictions: ``(n,)`` predicted classes of each stage, until the runner has compared
+            them with the truth.
+    """
+
+    proba: NDArray[np.float32]
+    given: NDArray[np.int64]
+    labeled_stage: NDArray[np.int64]
+    agreement: NDArray[np.float32]
+    history: History
+    stop_reason: str
+    audit: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, dtype=AUDIT))
+    edges: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, dtype=EDGES))
+    models: tuple[Backbone, ...] = ()
+    stage_predictions: tuple[NDArray[np.int16], ...] = ()
+
+    @cached_property
+    def labels(self) -> NDArray[np.int64]:
+        """``(n,)`` class codes: given labels, and the most likely class elsewhere."""
+        codes: NDArray[np.int64] = np.where(
+            self.given >= 0, self.given, self.proba.argmax(axis=1)
+        ).astype(np.int64)
+        return codes
+
+    @property
+    def cmd_before(self) -> float:
+        """Shift of the given labels alone, in the representation of the last stage."""
+        return self.history[-1].get("cmd_before", self.history[0]["cmd"])
+
+    @property
+    def cmd_after(self) -> float:
+        """Shift of all labels at the end, in the representation of the last stage."""
+        return self.history[-1]["cmd"]
+
+    def compare_with(self, truth: NDArray[np.int64], pool: NDArray[np.bool_]) -> Result:
+        """Add each stage's ``accuracy`` on the pool and the ``truth`` of the audit.
+
+        Args:
+            truth: ``(n,)`` true class codes, -1 where unknown.
+            pool: ``(n,)`` bool.
+        """
+        audit = self.audit.copy()
+        audit["truth"] = truth[audit["node"]]
+        known = pool & (truth >= 0)
+        history = [dict(record) for record in self.history]
+        if known.any():
+            for record, predicted in zip(history[1:], self.stage_predictions, strict=True):
+                record["accuracy"] = float((predicted[known] == truth[known]).mean())
+        return dataclasses.replace(self, audit=audit, history=history, stage_predictions=())
+
+    def reorder(self, order: NDArray[np.int64]) -> Result:
+        """Return the same result with node ``order[i]`` at position ``i``."""
+        audit, edges, position = self.audit.copy(), self.edges.copy(), np.argsort(order)
+        audit["node"] = position[audit["node"]]
+        audit.sort(order=["replica", "stage", "node"])
+        ends = np.sort([position[self.edges["source"]], position[self.edges["target"]]], axis=0)
+        edges["source"], edges["target"] = ends
+        return dataclasses.replace(
+            self,
+            audit=audit,
+            edges=edges,
+            proba=self.proba[order],
+            given=self.given[order],
+            labeled_stage=self.labeled_stage[order],
+            agreement=self.agreement[order],
+        )
+
+
+def plain_results(
+    problem: Problem,
+    proba: Tensor,
+    z: Tensor,
+    stop_reasons: Sequence[str],
+    model: Backbone | None = None,
+) -> list[Result]:
+    """Results of a method without pseudo-labels.
+
+    Args:
+        problem: the input.
+        proba: ``(R, n, C)``.
+        z: ``(R, n, d)`` the representation in which the shift is measured.
+        stop_reasons: one per run.
+        model: the network with R replicas, if there is one.
+    """
+    trace = Trace(problem, z)
+    trace.stop_reasons = list(stop_reasons)
+    labeled_stage = torch.where(problem.labels >= 0, GIVEN, NEVER)
+    return make_results(problem, proba, labeled_stage, trace, model)
+
+
+def make_results(
+    problem: Problem,
+    proba: Tensor,
+    labeled_stage: Tensor,
+    trace: Trace,
+    model: Backbone | None = None,
+    edges: Sequence[NDArray[np.void]] | None = None,
+) -> list[Result]:
+    """One result per run; raises if the probabilities are not finite.
+
+    Args:
+        problem: the input.
+        proba: ``(R, n, C)``.
+        labeled_stage: ``(R, n)``.
+        trace: history, audit and stop reasons.
+        model: the network with R replicas, if there is one.
+        edges: one table per run, if there is an edge predictor.
+    """
+    if not bool(proba.isfinite().all()):
+        raise InputError("training diverged: probabilities are not finite; try a smaller lr")
+    given = torch.maximum(problem.labels, problem.val_labels)
+    results = []
+    for run in range(problem.num_runs):
+        more: dict[str, Any] = {} if edges is None else {"edges": edges[run]}
+        results.append(
+            Result(
+                proba=proba[run].numpy(force=True),
+                given=given[run].numpy(force=True),
+                labeled_stage=labeled_stage[run].numpy(force=True),
+                agreement=np.ones(proba.shape[1], dtype=np.float32),
+                history=[{"replica": 0, **record} for record in trace.history[run]],
+                stop_reason=trace.stop_reasons[run],
+                audit=trace.audit(run),
+                models=() if model is None else (model.select_replica(run),),
+                stage_predictions=tuple(trace.predictions[run]),
+                **more,
+            )
+        )
+    return results
+
+
+def average(replicas: Sequence[Result]) -> Result:
+    """Combine replicas: mean probabilities, majority of the labeled stages, joined tables."""
+    if len(replicas) == 1:
+        return replicas[0]
+    mean = Result(
+        proba=np.mean([r.proba for r in replicas], axis=0),
+        given=replicas[0].given,
+        labeled_stage=majority_stage(np.stack([r.labeled_stage for r in replicas])),
+        agreement=replicas[0].agreement,
+        history=[{**record, "replica": i} for i, r in enumerate(replicas) for record in r.history],
+        stop_reason="; ".join(sorted({r.stop_reason for r in replicas})),
+        audit=np.concatenate([_number(r.audit, i) for i, r in enumerate(replicas)]),
+        edges=np.concatenate([_number(r.edges, i) for i, r in enumerate(replicas)]),
+        models=tuple(model for r in replicas for model in r.models),
+    )
+    equal = np.stack([r.labels == mean.labels for r in replicas])
+    agreement: NDArray[np.float32] = equal.mean(axis=0, dtype=np.float32)
+    return dataclasses.replace(mean, agreement=agreement)
+
+
+def majority_stage(stages: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Combine ``(replicas, n)`` labeled stages.
+
+    If most replicas labeled a node, return the lower median of their stages, else ``NEVER``.
+    """
+    labeled = stages != NEVER
+    count = labeled.sum(axis=0)
+    by_stage = np.sort(np.where(labeled, stages, np.iinfo(np.int64).max), axis=0)
+    middle = np.take_along_axis(by_stage, np.maximum(count - 1, 0)[None] // 2, axis=0)[0]
+    return np.where(count > len(stages) / 2, middle, NEVER)
+
+
+def _number(table: NDArray[np.void], replica: int) -> NDArray[np.void]:
+    table = table.copy()
+    table["replica"] = replica
+    return table

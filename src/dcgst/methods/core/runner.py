@@ -1,0 +1,167 @@
+"""Runs a method: builds problems from graph and split, computes replicas, averages results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dcgst.engine.checkpoint import Checkpoint
+from dcgst.engine.device import resolve_device
+from dcgst.engine.locality import locality_order
+from dcgst.engine.random import derive
+from dcgst.engine.threads import threads_for
+from dcgst.engine.training import Callback
+from dcgst.errors import InputError
+from dcgst.graph import UNKNOWN, Graph
+from dcgst.methods.core.problem import GraphTensors, Problem
+from dcgst.methods.core.result import Result, average
+from dcgst.nn.base import Backbone
+from dcgst.splits import Split
+
+if TYPE_CHECKING:
+    from dcgst.methods.core.base import Method
+
+
+def run(
+    method: Method,
+    graph: Graph,
+    split: Split,
+    callbacks: Sequence[Callback] = (),
+    checkpoint: Path | None = None,
+) -> list[Result]:
+    """Fit every run and replica of a split; one result per run, in the user's node order.
+
+    Args:
+        method: the method.
+        graph: the graph.
+        split: R runs.
+        callbacks: called with an event after each epoch and stage.
+        checkpoint: folder for expensive steps. The caller ensures that graph, split and settings
+            are the same when it is used again.
+    """
+    check_split(graph, split)
+    order = locality_order(graph.adjacency)
+    if order is None:
+        return _run_in_order(method, graph, split, callbacks, checkpoint)
+    results = _run_in_order(
+        method, graph.reorder(order), split.reorder(order), callbacks, checkpoint
+    )
+    return [result.reorder(np.argsort(order)) for result in results]
+
+
+def _run_in_order(
+    method: Method,
+    graph: Graph,
+    split: Split,
+    callbacks: Sequence[Callback],
+    checkpoint: Path | None,
+) -> list[Result]:
+    """Compute runs and replicas in chunks: all together on a GPU, one at a time on a CPU."""
+    jobs = [(run, replica) for run in range(len(split)) for replica in range(method.replicas)]
+    device = resolve_device(method.device)
+    together = device.type == "cuda" or method.all_at_once
+    size = method.chunk or (len(jobs) if together else 1)
+    tensors = GraphTensors(method.features(graph), graph.adjacency, device)
+    results: list[Result] = []
+    with threads_for(graph.num_nodes):
+        for start in range(0, len(jobs), size):
+            chunk = jobs[start : start + size]
+            runs = [run for run, _ in chunk]
+            folder = checkpoint and checkpoint / f"replica-{start:03d}-{len(chunk)}"
+            problem = Problem.build(
+                tensors,
+                np.where(split.train[runs], graph.labels, UNKNOWN),
+                graph.num_classes,
+                val_labels=np.where(split.val[runs], graph.labels, UNKNOWN),
+                pool=split.pool[runs],
+                seeds=[derive(method.seed, split.runs[run], replica) for run, replica in chunk],
+                callbacks=callbacks,
+                checkpoint=Checkpoint(folder),
+            )
+            found = method.solve(problem)
+            pairs = zip(found, runs, strict=True)
+            results += [r.compare_with(graph.labels, split.pool[run]) for r, run in pairs]
+    count = method.replicas
+    return [average(results[i : i + count]) for i in range(0, len(jobs), count)]
+
+
+def predict(
+    method: Method,
+    models: Sequence[Backbone],
+    graph: Graph,
+    labels: NDArray[np.int64],
+    num_classes: int,
+) -> NDArray[np.float32]:
+    """``(n, C)`` mean probabilities of fitted networks on another graph.
+
+    Args:
+        method: the fitted method.
+        models: its networks.
+        graph: a graph with the same features as the fitted one.
+        labels: ``(n,)`` known class codes there, -1 elsewhere.
+        num_classes: number of classes.
+    """
+    tensors = tensors_for(method, models, graph)
+    each = []
+    with torch.no_grad(), threads_for(graph.num_nodes):
+        for model in models:
+            known = np.tile(labels, (model.replicas, 1))
+            problem = Problem.build(tensors, known, num_classes)
+            each.append(method.apply_model(model, problem))
+    mean: NDArray[np.float32] = torch.cat(each).mean(0).numpy(force=True)
+    return mean
+
+
+def embed(method: Method, models: Sequence[Backbone], graph: Graph) -> NDArray[np.float32]:
+    """``(n, replicas * hidden)`` last hidden layers of fitted networks, concatenated."""
+    tensors = tensors_for(method, models, graph)
+    with torch.no_grad(), threads_for(graph.num_nodes):
+        each = [model(tensors.x, model.operator(tensors.adjacency)).hidden for model in models]
+    joined: NDArray[np.float32] = torch.cat([h for z in each for h in z], dim=-1).numpy(force=True)
+    return joined
+
+
+def tensors_for(method: Method, models: Sequence[Backbone], graph: Graph) -> GraphTensors:
+    """The graph on the device of the networks; raises if they cannot be applied to it."""
+    if not models:
+        raise InputError(f"{method.name} has no network that can be applied to a graph")
+    if graph.num_features != models[0].num_features:
+        raise InputError(
+            f"the network was fitted on {models[0].num_features} features, this graph has "
+            f"{graph.num_features}"
+        )
+    device = next(models[0].parameters()).device
+    return GraphTensors(method.features(graph), graph.adjacency, device)
+
+
+def check_split(graph: Graph, split: Split) -> None:
+    """Raise if the split does not fit the graph or cannot be learned from."""
+    if not isinstance(split, Split):
+        raise InputError(
+            f"the split must be a Split, got {type(split).__name__}; use Split.of(mask)"
+        )
+    if split.train.shape[1] != graph.num_nodes:
+        raise InputError(
+            f"the split is for {split.train.shape[1]} nodes, the graph has {graph.num_nodes}"
+        )
+    unlabeled = split.given & (graph.labels == UNKNOWN)
+    if unlabeled.any():
+        node = int(np.argwhere(unlabeled)[0][1])
+        raise InputError(
+            f"node {str(graph.ids[node])!r} is in the training or validation set, but its label is "
+            "unknown; does the graph have labels (y)?"
+        )
+    for number, train in zip(split.runs, split.train, strict=True):
+        present = np.unique(graph.labels[train])
+        if present.size < 2:
+            only = ", ".join(graph.class_names[code] for code in present)
+            which = f" of run {number}" if len(split) > 1 else ""
+            raise InputError(
+                f"all training labels{which} are of one class ({only}); label at least one node of "
+                "another class"
+            )

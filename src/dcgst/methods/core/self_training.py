@@ -1,0 +1,177 @@
+"""State of self-training: pseudo-labels, stop rule, and both together with the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dcgst.methods.core.problem import Problem
+from dcgst.methods.core.result import Result, make_results
+from dcgst.methods.core.trace import GIVEN, NEVER, Selection, Trace
+from dcgst.nn.base import Backbone
+
+
+class PseudoLabels:
+    """The labels to train on, and the stage in which each was assigned.
+
+    Args:
+        given: ``(R, n)`` given labels, -1 elsewhere. They never change.
+        accumulate: whether pseudo-labels stay once assigned. Otherwise they are replaced in every
+            stage.
+
+    Attributes:
+        labels: ``(R, n)`` current labels.
+        labeled_stage: ``(R, n)`` since which stage, ``GIVEN`` or ``NEVER``.
+    """
+
+    def __init__(self, given: Tensor, accumulate: bool = False) -> None:
+        self.given, self.accumulate = given, accumulate
+        self.labels = given
+        self.labeled_stage = torch.where(given >= 0, GIVEN, NEVER)
+        self._stages = [(self.labels, self.labeled_stage)]
+
+    def apply(self, stage: int, selection: Selection, active: Tensor) -> None:
+        """Assign the chosen nodes their predicted class in all active runs ``(R,)``."""
+        kept = self.labels if self.accumulate else self.given
+        new = torch.where(selection.chosen & (kept < 0), selection.predicted, kept)
+        self.labels = torch.where(active[:, None], new, self.labels)
+        labeled = self.labels >= 0
+        already = labeled & (self.labeled_stage != NEVER)
+        since = torch.where(labeled, stage, NEVER)
+        self.labeled_stage = torch.where(already, self.labeled_stage, since)
+        self._stages.append((self.labels, self.labeled_stage))
+
+    def restore(self, run: int, stage: int) -> None:
+        """Set one run back to its labels after the given stage."""
+        self.labels, self.labeled_stage = self.labels.clone(), self.labeled_stage.clone()
+        self.labels[run], self.labeled_stage[run] = (past[run] for past in self._stages[stage])
+
+
+class StopRule:
+    """When each run stops.
+
+    Args:
+        runs: R.
+        max_stages: stages after which a run stops.
+        patience: stages without a lower shift after which a run stops earlier. A run then also
+            stops when the pool is exhausted. None: neither stops it.
+        device: where the tensors are.
+
+    Attributes:
+        stage: number of the current stage, from 1.
+        active: ``(R,)`` bool, runs that have not stopped.
+        reasons: one per run, set when it stops.
+    """
+
+    def __init__(
+        self, runs: int, max_stages: int, patience: int | None = None, device: str = "cpu"
+    ) -> None:
+        self.max_stages, self.patience = max_stages, patience
+        self.stage = 1
+        self.active = torch.full((runs,), max_stages > 0, device=device)
+        self.reasons = ["no pseudo-labels"] * runs
+        self._lowest = torch.full((runs,), float("inf"), device=device)
+        self._waited = torch.zeros(runs, dtype=torch.long, device=device)
+
+    def update(self, cmd: Tensor, exhausted: Tensor) -> None:
+        """Finish the current stage.
+
+        Args:
+            cmd: ``(R,)`` shift after the stage.
+            exhausted: ``(R,)`` bool, no pool node is left without a label.
+        """
+        lower = cmd < self._lowest
+        self._lowest = torch.where(lower, cmd, self._lowest)
+        self._waited = torch.where(lower, 0, self._waited + 1)
+        if self.patience is not None:
+            self._stop(
+                self._waited >= self.patience, f"CMD did not decrease for {self.patience} stages"
+            )
+            self._stop(exhausted, "the pool is exhausted")
+        if self.stage >= self.max_stages:
+            self._stop(torch.ones_like(exhausted), f"maximum number of stages ({self.max_stages})")
+        self.stage += 1
+
+    def _stop(self, which: Tensor, reason: str) -> None:
+        for run in (which & self.active).nonzero().squeeze(-1).tolist():
+            self.reasons[run] = reason
+        self.active = self.active & ~which
+
+
+class SelfTraining:
+    """R self-training runs: pseudo-labels, stop rule and trace, advanced stage by stage.
+
+    Args:
+        problem: the input.
+        z: ``(R, n, d)`` the representation of the first network.
+        max_stages: see :class:`StopRule`.
+        patience: see :class:`StopRule`.
+        accumulate: see :class:`PseudoLabels`.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        z: Tensor,
+        *,
+        max_stages: int,
+        patience: int | None = None,
+        accumulate: bool = False,
+    ) -> None:
+        self.problem = problem
+        self.pseudo_labels = PseudoLabels(problem.labels, accumulate)
+        self.stop_rule = StopRule(problem.num_runs, max_stages, patience, str(problem.device))
+        self.trace = Trace(problem, z)
+
+    @property
+    def labels(self) -> Tensor:
+        """``(R, n)`` the labels to train on."""
+        return self.pseudo_labels.labels
+
+    @property
+    def stage(self) -> int:
+        """Number of the current stage, from 1."""
+        return self.stop_rule.stage
+
+    @property
+    def active(self) -> Tensor:
+        """``(R,)`` bool, runs that have not stopped."""
+        return self.stop_rule.active
+
+    def finish_stage(self, selection: Selection, z: Tensor) -> None:
+        """Apply the selected pseudo-labels, record the stage, and update the stop rule.
+
+        Args:
+            selection: candidates and chosen nodes.
+            z: ``(R, n, d)`` the representation that the selection is based on.
+        """
+        active = self.active
+        self.pseudo_labels.apply(self.stage, selection, active)
+        cmd = self.trace.record(self.stage, selection, self.labels, z, active)
+        exhausted = ~((self.labels < 0) & self.problem.pool).any(1)
+        self.stop_rule.update(cmd, exhausted)
+
+    def restore(self, stages: Tensor) -> None:
+        """Set each run back to the given stage ``(R,)``; later stages are discarded."""
+        for run, stage in enumerate(stages.tolist()):
+            last = len(self.trace.history[run]) - 1
+            if stage < last:
+                self.pseudo_labels.restore(run, stage)
+                self.trace.discard_after(run, stage)
+                reason = f"stage {stage} of {last} had the best validation accuracy"
+                self.stop_rule.reasons[run] = reason
+
+    def results(
+        self,
+        proba: Tensor,
+        model: Backbone,
+        edges: Sequence[NDArray[np.void]] | None = None,
+    ) -> list[Result]:
+        """One result per run, from probabilities ``(R, n, C)`` and the final network."""
+        self.trace.stop_reasons = self.stop_rule.reasons
+        stage = self.pseudo_labels.labeled_stage
+        return make_results(self.problem, proba, stage, self.trace, model, edges)

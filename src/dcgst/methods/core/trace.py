@@ -1,0 +1,164 @@
+"""Trace of R runs: history of the stages and audit of every candidate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dcgst.engine.training import StageEnd
+from dcgst.methods.core.problem import Problem
+from dcgst.shift.cmd import labeled_shift
+
+GIVEN, NEVER = 0, -1
+"""Values of ``labeled_stage``: given by the user, and never labeled."""
+
+AUDIT = np.dtype(
+    [
+        ("replica", np.int16),
+        ("stage", np.int16),
+        ("node", np.int64),
+        ("label", np.int16),
+        ("truth", np.int16),
+        ("confidence", np.float32),
+        ("rank", np.int64),
+        ("selection_score", np.float32),
+        ("ner", np.float32),
+        ("weight", np.float32),
+        ("chosen", np.bool_),
+    ]
+)
+"""One row per stage and candidate for a pseudo-label; see ``pandas.DataFrame(audit)``.
+
+``truth`` is for evaluation, -1 where unknown: no method sees it. ``selection_score`` and ``ner``
+are nan for methods that do not compute them.
+"""
+
+EDGES = np.dtype(
+    [
+        ("replica", np.int16),
+        ("source", np.int64),
+        ("target", np.int64),
+        ("present", np.bool_),
+        ("probability", np.float32),
+    ]
+)
+"""One row per node pair that may change: whether it is an edge, and its predicted probability.
+
+Pairs are unordered: the smaller number comes first.
+"""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Candidates and chosen nodes of one stage in R runs; all tensors ``(R, n)``.
+
+    Attributes:
+        predicted: predicted class of each node.
+        confidence: its probability.
+        candidates: bool, nodes that could be chosen.
+        rank: rank by confidence among the nodes of the same predicted class, from 0.
+        chosen: bool, nodes that get their predicted class as pseudo-label.
+        score: selection score from 0 to 1; None if confidence alone decides.
+        ner: neighborhood entropy reduction, if computed.
+        weight: weight of a label in the next training; None if all are equal.
+    """
+
+    predicted: Tensor
+    confidence: Tensor
+    candidates: Tensor
+    rank: Tensor
+    chosen: Tensor
+    score: Tensor | None = None
+    ner: Tensor | None = None
+    weight: Tensor | None = None
+
+    def audit(self, run: int, stage: int) -> NDArray[np.void]:
+        """The candidates of one run as rows of :data:`AUDIT`, in node order."""
+        nodes = self.candidates[run].nonzero().squeeze(-1)
+        table = np.zeros(len(nodes), dtype=AUDIT)
+        table["truth"], table["weight"] = -1, 1
+        table["selection_score"] = table["ner"] = np.nan
+        table["stage"], table["node"] = stage, nodes.numpy(force=True)
+        columns = {
+            "label": self.predicted,
+            "confidence": self.confidence,
+            "rank": self.rank,
+            "chosen": self.chosen,
+            "selection_score": self.score,
+            "ner": self.ner,
+            "weight": self.weight,
+        }
+        for name, values in columns.items():
+            if values is not None:
+                table[name] = values[run, nodes].numpy(force=True)
+        return table
+
+
+class Trace:
+    """History, audit, predictions and stop reason of each of R runs.
+
+    Args:
+        problem: the input.
+        z: ``(R, n, d)`` the representation in which the shift of the given labels is measured.
+    """
+
+    def __init__(self, problem: Problem, z: Tensor) -> None:
+        self.problem = problem
+        labeled = problem.labels >= 0
+        cmd = labeled_shift(z, labeled, problem.pool)
+        self.history: list[list[dict[str, float]]] = [
+            [{"stage": 0, "labeled": count, "cmd": value}]
+            for count, value in zip(labeled.sum(1).tolist(), cmd.tolist(), strict=True)
+        ]
+        self.stop_reasons = ["no pseudo-labels"] * problem.num_runs
+        self.audits: list[list[NDArray[np.void]]] = [[] for _ in problem.seeds]
+        self.predictions: list[list[NDArray[np.int16]]] = [[] for _ in problem.seeds]
+
+    def record(
+        self, stage: int, selection: Selection, labels: Tensor, z: Tensor, active: Tensor
+    ) -> Tensor:
+        """Record a stage for all active runs, and call the callbacks.
+
+        Args:
+            stage: its number, from 1.
+            selection: candidates and chosen nodes.
+            labels: ``(R, n)`` the labels after the stage.
+            z: ``(R, n, d)`` the representation in which shift is measured.
+            active: ``(R,)`` bool.
+
+        Returns:
+            ``(R,)`` the shift of these labels.
+        """
+        pool = self.problem.pool
+        before = labeled_shift(z, self.problem.labels >= 0, pool)
+        cmd = labeled_shift(z, labels >= 0, pool)
+        columns = {
+            "labeled": (labels >= 0).sum(1).tolist(),
+            "candidates": selection.candidates.sum(1).tolist(),
+            "cmd_before": before.tolist(),
+            "cmd": cmd.tolist(),
+        }
+        runs = active.nonzero().squeeze(-1).tolist()
+        for run in runs:
+            record = {name: values[run] for name, values in columns.items()}
+            self.history[run].append({"stage": stage, **record})
+            self.audits[run].append(selection.audit(run, stage))
+            predicted = selection.predicted[run].to(torch.int16)
+            self.predictions[run].append(predicted.numpy(force=True))
+        for callback in self.problem.callbacks:
+            callback(StageEnd(stage, [self.history[run][-1] for run in runs]))
+        return cmd
+
+    def discard_after(self, run: int, stage: int) -> None:
+        """Remove all stages of a run after the given one."""
+        del self.history[run][stage + 1 :]
+        del self.audits[run][stage:]
+        del self.predictions[run][stage:]
+
+    def audit(self, run: int) -> NDArray[np.void]:
+        """Every candidate of every stage of one run."""
+        return np.concatenate([np.zeros(0, dtype=AUDIT), *self.audits[run]])

@@ -1,0 +1,1 @@
+"""DC-GST: distribution consistency based graph self-training."""

@@ -1,0 +1,205 @@
+"""The teacher of DC-GST: a network trained jointly with an edge predictor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from dcgst.engine.random import Purpose, Streams, derive
+from dcgst.engine.training import Schedule, cross_entropy, train
+from dcgst.methods.core.network import Network
+from dcgst.methods.core.problem import Problem
+from dcgst.methods.core.trace import EDGES
+from dcgst.methods.dcgst.pairs import list_pairs
+from dcgst.nn.base import Output
+from dcgst.nn.edge_predictor import (
+    EdgePredictor,
+    Variants,
+    pair_logits,
+    reconstruction_loss,
+    sample_edges,
+)
+from dcgst.shift.cmd import cmd
+
+
+@dataclass(frozen=True)
+class EdgeSettings:
+    """Settings of the edge predictor and the joint loss.
+
+    Attributes:
+        cmd_weight: α.
+        predictor_weight: β.
+        cmd_trains: the CMD trains ``both`` teacher and predictor, or the ``predictor`` alone.
+        nodes: m, number of shifted nodes whose edges may change.
+        pairs: e, number of further pairs by feature similarity.
+        temperature: τ of edge sampling.
+    """
+
+    cmd_weight: float
+    predictor_weight: float
+    cmd_trains: str
+    nodes: int
+    pairs: int
+    temperature: float
+
+
+class Teacher:
+    r"""A network and, optionally, an edge predictor, trained jointly.
+
+    .. math:: L = CE(A') + \beta\,(BCE(M, A) + \alpha\,CMD(Z_L, Z_U))
+
+    A' is a graph variant sampled from the edge probabilities M.
+
+    Args:
+        network: the network to train.
+        problem: the input.
+        settings: of the edge predictor and the loss.
+        edge_predictor: whether there is one; else the network is trained on the original graph.
+    """
+
+    def __init__(
+        self, network: Network, problem: Problem, settings: EdgeSettings, edge_predictor: bool
+    ) -> None:
+        self.network, self.problem, self.settings = network, problem, settings
+        self.predictor: EdgePredictor | None = None
+        self.variants: Variants | None = None
+        if edge_predictor:
+            seeds = [derive(seed, Purpose.EDGE_PREDICTOR) for seed in problem.seeds]
+            predictor = EdgePredictor(seeds, problem.x.shape[1], network.model.hidden)
+            self.predictor = predictor.to(problem.device)
+
+    def pretrain(self, schedule: Schedule) -> None:
+        """Train the network on the given labels, and the predictor on the edges of the graph."""
+        problem = self.problem
+        self.network.train("pretraining", problem.labels, problem, schedule)
+        if self.predictor is not None:
+            streams = self._streams(0)
+            train(
+                "edge-predictor",
+                self.predictor,
+                lambda: self._bce(self._represent(streams), streams),
+                schedule,
+                checkpoint=problem.checkpoint,
+            )
+
+    def update_pairs(self, output: Output, labels: Tensor) -> None:
+        """Choose the node pairs that may change in the next training."""
+        if self.predictor is not None:
+            nodes, pairs = self.settings.nodes, self.settings.pairs
+            listed = list_pairs(output.hidden, labels >= 0, self.problem, nodes, pairs)
+            variants = Variants.of(self.problem.adjacency, listed)
+            self.variants = variants if listed.shape[1] else None
+
+    def train(self, labels: Tensor, schedule: Schedule, stage: int) -> None:
+        """Minimize the joint loss over network and predictor."""
+        model: nn.Module = self.network.model
+        if self.predictor is not None:
+            model = nn.ModuleList([model, self.predictor])
+        train(
+            f"stage-{stage:02d}-teacher",
+            model,
+            self.loss(labels, self._streams(stage)),
+            schedule,
+            callbacks=self.problem.callbacks,
+            checkpoint=self.problem.checkpoint,
+        )
+
+    def outputs(self) -> Output:
+        """Output of the network on the original graph, without dropout or gradients."""
+        return self.network.outputs()
+
+    def edges(self) -> list[NDArray[np.void]] | None:
+        """For each run, the listed pairs and their predicted edge probabilities."""
+        variants = self.variants
+        if variants is None:
+            return None
+        count = variants.pairs.shape[1]
+        present = variants.base.values.gather(1, variants.positions[:, :count]) > 0
+        with torch.no_grad():
+            logits = pair_logits(self._represent(self._streams(-1)), variants.pairs)
+        probability = logits.sigmoid()
+        tables = []
+        for run, valid in enumerate(variants.valid):
+            table = np.zeros(int(valid.sum()), dtype=EDGES)
+            ends = variants.pairs[run, valid].sort(dim=1).values.numpy(force=True)
+            table["source"], table["target"] = ends.T
+            table["present"] = present[run, valid].numpy(force=True)
+            table["probability"] = probability[run, valid].numpy(force=True)
+            tables.append(table)
+        return tables
+
+    def loss(self, labels: Tensor, streams: Streams) -> Callable[[], Tensor]:
+        """The joint loss ``(R,)`` of labels ``(R, n)``, as a function to call once per epoch."""
+        settings = self.settings
+        rows = (labels >= 0).any(0).nonzero().squeeze(-1)
+        targets = labels[:, rows]
+        has_gradient = settings.cmd_trains == "both" or self.variants is not None
+        use_cmd = has_gradient and settings.cmd_weight > 0 and settings.predictor_weight > 0
+
+        def loss() -> Tensor:
+            sampled = bce = None
+            if self.variants is not None:
+                representation = self._represent(streams)
+                sampled = self._sample(representation, streams)
+                bce = self._bce(representation, streams)
+            output = self._run(sampled, streams, rows)
+            total = cross_entropy(output.logits, targets)
+            if bce is not None:
+                total = total + settings.predictor_weight * bce
+            if use_cmd:
+                distance = self._cmd(output.hidden, rows, targets)
+                if settings.cmd_trains == "predictor" and sampled is not None:
+                    distance = gradient_only_through(sampled, distance)
+                total = total + settings.predictor_weight * settings.cmd_weight * distance
+            return total
+
+        return loss
+
+    def _represent(self, streams: Streams) -> Tensor:
+        """T, the predictor's representation."""
+        assert self.predictor is not None
+        operator = self.problem.graph.normalized
+        representation: Tensor = self.predictor(self.problem.x, operator, streams)
+        return representation
+
+    def _bce(self, representation: Tensor, streams: Streams) -> Tensor:
+        return reconstruction_loss(representation, self.problem.adjacency.pattern, streams)
+
+    def _sample(self, representation: Tensor, streams: Streams) -> Tensor:
+        """``(R, P)`` which of the listed pairs are edges in this epoch."""
+        assert self.variants is not None
+        logits = pair_logits(representation, self.variants.pairs)
+        return sample_edges(logits, streams, self.settings.temperature)
+
+    def _run(self, sampled: Tensor | None, streams: Streams, rows: Tensor) -> Output:
+        """The network on the original graph, or on the variant with the sampled edges."""
+        network = self.network
+        operator = network.operator
+        if sampled is not None and self.variants is not None:
+            operator = network.model.operator(self.variants.with_edges(sampled))
+        output: Output = network.model(network.x, operator, streams, rows)
+        return output
+
+    def _cmd(self, z: Tensor, rows: Tensor, targets: Tensor) -> Tensor:
+        """``(R,)`` CMD between the labeled rows and the pool."""
+        labeled, pool = (targets >= 0).to(z.dtype), self.problem.pool.to(z.dtype)
+        return cmd(z[:, rows], z, labeled, pool)
+
+    def _streams(self, stage: int) -> Streams:
+        seeds = [derive(seed, Purpose.EDGE_SAMPLING, stage + 1) for seed in self.problem.seeds]
+        return Streams(seeds, self.problem.device)
+
+
+def gradient_only_through(sampled: Tensor, value: Tensor) -> Tensor:
+    """Return ``value`` ``(R,)`` with a gradient only through the sampled edges ``(R, P)``."""
+    # Zero if the representation does not depend on the edges, as in APPNP.
+    (slope,) = torch.autograd.grad(
+        value.sum(), sampled, retain_graph=True, allow_unused=True, materialize_grads=True
+    )
+    linear = (sampled * slope).sum(1)
+    return linear + (value - linear).detach()

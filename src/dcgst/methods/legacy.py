@@ -1,0 +1,48 @@
+"""Settings of version 0.1.0 that were renamed or removed, for reading stored results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dcgst.errors import InputError
+
+RENAMED = {
+    "dcgst": {"nodes": "edge_nodes", "pairs": "edge_pairs", "temperature": "edge_temperature"}
+}
+REMOVED: dict[str, dict[str, Any]] = {
+    "dcgst": {
+        "similar": 20,
+        "q_steps": 50,
+        "constraint": "projection",
+        "ner_edges": "normalised",
+        "growth_rule": "factor",
+        "warm": True,
+        "representation": "hidden",
+        "support": "range",
+        "edge_noise": "logistic",
+        "select_on": "graph",
+        "best_teacher": "validation",
+        "student": "teacher",
+    }
+}
+"""Removed settings with the values that are now fixed."""
+
+
+def upgrade_settings(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert stored settings of any earlier version to current ones.
+
+    Raises:
+        InputError: if a removed setting has a value that is no longer supported.
+    """
+    renamed, removed = RENAMED.get(method, {}), REMOVED.get(method, {})
+    current = {}
+    for name, value in settings.items():
+        if name not in removed:
+            current[renamed.get(name, name)] = value
+        elif value != removed[name]:
+            raise InputError(
+                f"{method} with {name}={value} is not supported since version 0.2; only "
+                f"{removed[name]} is"
+            )
+    return current

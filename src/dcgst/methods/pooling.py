@@ -1,0 +1,84 @@
+"""Pooling of predictions: several models' log-probabilities combined into one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+CONFIDENCE = 0.75
+"""Mean confidence to which the predictions of every model are tempered."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Prediction of one model, or of a pool of models, in R runs.
+
+    Attributes:
+        log_proba: ``(R, n, C)`` log-probabilities, up to a constant per node.
+        log_likelihood: ``(R,)`` of the validation labels; zero without validation labels.
+        log_prior: ``(R,)`` logarithm of the model's weight before validation.
+    """
+
+    log_proba: Tensor
+    log_likelihood: Tensor
+    log_prior: Tensor
+
+    @classmethod
+    def from_logits(
+        cls, logits: Tensor, val_labels: Tensor, log_prior: Tensor | None = None
+    ) -> Prediction:
+        """Create a prediction tempered to the common mean confidence.
+
+        Args:
+            logits: ``(R, n, C)``.
+            val_labels: ``(R, n)``, -1 elsewhere.
+            log_prior: ``(R,)``; default zero.
+        """
+        log_proba = temper(logits, CONFIDENCE)
+        of_label = log_proba.gather(-1, val_labels.clamp_min(0)[..., None]).squeeze(-1)
+        log_likelihood = (of_label * (val_labels >= 0)).sum(1)
+        if log_prior is None:
+            log_prior = torch.zeros_like(log_likelihood)
+        return cls(log_proba, log_likelihood, log_prior)
+
+
+def log_pool(predictions: Iterable[Prediction]) -> Prediction:
+    """Weighted mean of log-probabilities; weights are prior times likelihood.
+
+    The pool counts as one model: its likelihood is the mean of its members' likelihoods, weighted
+    by their priors, and its prior is one. Members are added one at a time, so that memory does not
+    grow with their number.
+    """
+    members = iter(predictions)
+    first = next(members)
+    total, log_prior = first.log_prior + first.log_likelihood, first.log_prior
+    log_proba = first.log_proba
+    for member in members:
+        own = member.log_prior + member.log_likelihood
+        before, total = total, torch.logaddexp(total, own)
+        log_proba = _scale(log_proba, before - total) + _scale(member.log_proba, own - total)
+        log_prior = torch.logaddexp(log_prior, member.log_prior)
+    return Prediction(log_proba, total - log_prior, torch.zeros_like(total))
+
+
+def _scale(log_proba: Tensor, log_weight: Tensor) -> Tensor:
+    return log_weight.exp()[:, None, None] * log_proba
+
+
+def temper(logits: Tensor, confidence: float, iterations: int = 20) -> Tensor:
+    """``(R, n, C)`` log-probabilities with the given mean confidence over the nodes.
+
+    Logits of different models have different scales. Tempered to the same mean confidence, they can
+    be averaged. No label is used. On large graphs the mean is taken over every k-th node.
+    """
+    sample = logits[:, :: max(1, logits.shape[1] // 1500)]
+    low, high = (logits.new_full((len(logits), 1, 1), bound) for bound in (0.01, 100.0))
+    for _ in range(iterations):
+        middle = (low * high).sqrt()
+        mean = (middle * sample).softmax(-1).amax(-1).mean(1)
+        too_low = (mean < confidence)[:, None, None]
+        low, high = torch.where(too_low, middle, low), torch.where(too_low, high, middle)
+    return ((low * high).sqrt() * logits).log_softmax(-1)

@@ -1,0 +1,81 @@
+"""Normalization of adjacency matrices and feature rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dcgst.graph import FeatureMatrix
+from dcgst.numerics.sparse import SparseMatrix
+
+Features = Tensor | SparseMatrix
+"""``(n, d)`` node features shared by all replicas, dense or sparse."""
+
+
+def normalize_adjacency(adjacency: SparseMatrix) -> SparseMatrix:
+    """``D^-1/2 (A + I) D^-1/2``, differentiable in the values."""
+    looped = adjacency.with_loops()
+    pattern = looped.pattern
+    scale = pattern.row_sums(looped.values).rsqrt()
+    ends = scale[..., pattern.rows] * scale[..., pattern.indices]
+    return looped.with_values(looped.values * ends)
+
+
+def normalize_scipy(adjacency: sp.csr_array, loops: bool = False) -> sp.csr_array:
+    """``D^-1/2 A D^-1/2`` of a SciPy matrix, in its precision; with ``loops``, of A + I.
+
+    Rows of isolated nodes stay zero.
+    """
+    matrix = adjacency + sp.eye_array(adjacency.shape[0], format="csr") if loops else adjacency
+    degree = np.asarray(matrix.sum(axis=1)).reshape(-1)
+    scale = np.divide(1, np.sqrt(degree), out=np.zeros_like(degree), where=degree > 0)
+    return sp.csr_array(sp.diags_array(scale) @ matrix @ sp.diags_array(scale))
+
+
+def random_walk(adjacency: sp.csr_array) -> sp.csr_array:
+    """``A D^-1``: column j holds the transition probabilities of a random walk from node j."""
+    degree = np.asarray(adjacency.sum(axis=0)).reshape(-1)
+    inverse = np.divide(1, degree, out=np.zeros_like(degree), where=degree > 0)
+    return sp.csr_array(adjacency @ sp.diags_array(inverse))
+
+
+def scale_rows(features: FeatureMatrix, norm: str) -> FeatureMatrix:
+    """Scale feature rows: ``l2`` to length one, ``row`` to absolute sum one, ``none`` not at all.
+
+    Rows of zeros stay zero. (``sklearn.preprocessing.normalize`` rounds differently in float32,
+    which would change every stored result.)
+
+    Example:
+        >>> scale_rows(np.array([[3.0, 4.0], [0.0, 0.0]], dtype=np.float32), "l2")
+        array([[0.6, 0.8],
+               [0. , 0. ]], dtype=float32)
+    """
+    if norm == "none":
+        return features
+    order = 1 if norm == "row" else 2
+    if sp.issparse(features):
+        lengths = sp.linalg.norm(features, ord=order, axis=1)
+        inverse = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+        return sp.csr_array(sp.diags_array(inverse) @ features).astype(np.float32)
+    lengths = np.linalg.norm(features, ord=order, axis=1, keepdims=True)
+    return features / np.maximum(lengths, np.finfo(np.float32).tiny)
+
+
+def unit_rows(x: Features) -> Features:
+    """Scale the rows of a tensor or sparse matrix to length one; rows of zeros stay zero."""
+    if not isinstance(x, SparseMatrix):
+        return F.normalize(x, dim=-1)
+    lengths = x.pattern.row_sums(x.values**2).sqrt().clamp_min(torch.finfo(x.values.dtype).tiny)
+    return x.with_values(x.values / lengths[x.pattern.rows])
+
+
+def to_features(matrix: FeatureMatrix, device: torch.device | str = "cpu") -> Features:
+    """Convert a feature matrix to tensors; CSR stays sparse if at most a fifth is nonzero."""
+    if not sp.issparse(matrix):
+        return torch.tensor(matrix, device=device)
+    if matrix.nnz > matrix.shape[0] * matrix.shape[1] / 5:
+        return torch.tensor(matrix.toarray(), device=device)
+    return SparseMatrix.from_scipy(matrix, device)

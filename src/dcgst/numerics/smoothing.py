@@ -1,0 +1,162 @@
+"""Features smoothed over the graph, and their leading singular vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dcgst.engine.random import Streams, derive
+from dcgst.graph import Graph
+from dcgst.numerics.normalize import Features, normalize_adjacency, to_features, unit_rows
+from dcgst.numerics.products import spmm
+from dcgst.numerics.sparse import SparseMatrix
+
+
+@dataclass(frozen=True)
+class Filter:
+    r"""Personalized PageRank smoothing, :math:`Z_{k+1} = (1-a)\,\hat A Z_k + a\,X`.
+
+    Attributes:
+        teleport: a.
+        hops: number of steps.
+    """
+
+    teleport: float
+    hops: int
+
+    def __call__(self, operator: SparseMatrix, x: Tensor) -> Tensor:
+        z = x
+        for _ in range(self.hops):
+            z = self.step(operator, z, x)
+        return z
+
+    def step(self, operator: SparseMatrix, z: Tensor, x: Tensor) -> Tensor:
+        """One step; the operator may hold some rows only if ``x`` holds the same rows."""
+        return (1 - self.teleport) * spmm(operator, z) + self.teleport * x
+
+
+class SmoothedFeatures:
+    r"""Leading singular vectors of smoothed features, with averaged rows and centered columns.
+
+    Each row is divided by the smoothed constant one, so that it is a weighted mean of features and
+    does not depend on the degrees. The smoothed features are never formed: smoothing is a
+    polynomial in the symmetric :math:`\hat A`, so products with them and with their transpose are
+    sparse products with few columns.
+
+    Args:
+        x: ``(n, d)`` features.
+        operator: ``(n, n)`` normalized adjacency, symmetric.
+        smooth: the filter.
+        dimensions: maximum number of singular vectors.
+        seed: seed of the block iteration's start.
+        iterations: number of block iterations.
+    """
+
+    def __init__(
+        self,
+        x: Features,
+        operator: SparseMatrix,
+        smooth: Filter,
+        dimensions: int,
+        *,
+        seed: int = 0,
+        iterations: int = 4,
+    ) -> None:
+        self.x, self.operator, self.smooth, self.seed = x, operator, smooth, seed
+        self.dimensions = min(dimensions, *x.shape)
+        self.iterations = iterations
+
+    def view(self, dimensions: int, whitening: float) -> Tensor:
+        """``(n, dimensions)``: :math:`U S^{1-w}`; w is 0 for plain and 1 for white components."""
+        left, values = self._decomposed
+        return left[:, :dimensions] * values[:dimensions] ** (1 - whitening)
+
+    @cached_property
+    def _decomposed(self) -> tuple[Tensor, Tensor]:
+        """Left singular vectors and singular values by block power iteration."""
+        n, columns = self.x.shape
+        width = min(self.dimensions + 16, n, columns)
+        ones = torch.ones(n, 1, device=self.operator.values.device)
+        row_sums = self.smooth(self.operator, ones)  # (n, 1)
+
+        def times(right: Tensor) -> Tensor:
+            z = self.smooth(self.operator, self._product(right)) / row_sums
+            return z - z.mean(0)
+
+        def transposed_times(left: Tensor) -> Tensor:
+            centered = left - left.mean(0)
+            return self._transposed_product(self.smooth(self.operator, centered / row_sums))
+
+        start = Streams([derive(self.seed, 0)]).uniform(columns, width)[0] - 0.5
+        basis = torch.linalg.qr(times(start.to(ones.device))).Q
+        for _ in range(self.iterations):
+            basis = torch.linalg.qr(times(transposed_times(basis))).Q
+        # Strong smoothing leaves most singular values near zero, where an SVD on a GPU may not
+        # converge. The eigenvectors of the small Gram matrix in double precision always exist.
+        small = transposed_times(basis).double()
+        squares, inner = torch.linalg.eigh(small.T @ small)
+        values = squares.clamp_min(0).sqrt().flip(0)[: self.dimensions]
+        leading = inner.flip(1)[:, : self.dimensions]
+        return basis @ leading.to(basis.dtype), values.to(basis.dtype)
+
+    def _product(self, right: Tensor) -> Tensor:
+        return spmm(self.x, right) if isinstance(self.x, SparseMatrix) else self.x @ right
+
+    def _transposed_product(self, left: Tensor) -> Tensor:
+        if isinstance(self.x, SparseMatrix):
+            return spmm(self.x.transposed, left)
+        return self.x.T @ left
+
+
+def smoothed_components(
+    graph: Graph, hops: int, dimensions: int = 32, whitening: float = 0.0
+) -> Tensor:
+    """``(n, d)`` leading components of a graph's features after ``hops`` steps of smoothing.
+
+    Args:
+        graph: the graph.
+        hops: 0 for the features themselves.
+        dimensions: maximum number of components.
+        whitening: 0 for plain components, 1 for components of equal variance.
+    """
+    operator = normalize_adjacency(SparseMatrix.from_scipy(graph.adjacency))
+    smoothed = SmoothedFeatures(
+        to_features(graph.features), operator, Filter(0.1, hops), dimensions
+    )
+    return smoothed.view(dimensions, whitening)
+
+
+FILTERS = (Filter(0.05, 40), Filter(0.1, 10), Filter(0.1, 4))
+SHAPES = ((16, 0.6), (64, 0.3), (128, 0.5))
+"""Views of smoothed features: number of dimensions and whitening."""
+
+Views = list[Tensor]
+"""``(n, d)`` rows of unit length, all smoothed by the same filter."""
+
+
+def views_of(x: Features, operator: SparseMatrix) -> list[Views]:
+    """For each filter, views of the weighted and of the plain features, in all shapes."""
+    most = max(dimensions for dimensions, _ in SHAPES)
+    views: list[Views] = []
+    for smooth in FILTERS:
+        of_filter: Views = []
+        for scaled in (unit_rows(weight_columns(x)), unit_rows(x)):
+            smoothed = SmoothedFeatures(scaled, operator, smooth, most)
+            of_filter += [F.normalize(smoothed.view(*shape), dim=-1) for shape in SHAPES]
+        views.append(of_filter)
+    return views
+
+
+def weight_columns(x: Features) -> Features:
+    """Weight columns by information: tf-idf for sparse features, unit variance for dense."""
+    if isinstance(x, SparseMatrix):
+        nodes, columns = x.shape
+        having = torch.bincount(x.pattern.indices, minlength=columns)
+        idf = ((1 + nodes) / (1 + having)).log() + 1
+        return x.with_values(x.values * idf[x.pattern.indices])
+    std = x.std(0, correction=0)
+    return (x - x.mean(0)) / torch.where(std > 0, std, 1.0)

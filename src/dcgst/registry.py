@@ -1,0 +1,141 @@
+"""Registries of methods, backbones, datasets and samplers, open for extension."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from operator import attrgetter
+from typing import Any, TypeVar
+
+from dcgst.errors import InputError, unknown_name
+
+T = TypeVar("T")
+
+
+class Registry(Mapping[str, T]):
+    """Objects by name. Look one up with ``registry[name]``.
+
+    A name is known if it is built in, was added with :meth:`register`, or is an entry point of an
+    installed package. In place of a name, ``"package.module:Name"`` imports an object directly.
+
+    Args:
+        kind: what the objects are, for error messages.
+        group: group of entry points, such as ``dcgst.methods``.
+        valid: raises :class:`InputError` if an imported object cannot be used.
+    """
+
+    def __init__(self, kind: str, group: str, valid: Callable[[Any], None]) -> None:
+        self.kind, self.group, self.valid = kind, group, valid
+        self._items: dict[str, T] = {}
+
+    def register(self, name: str, item: T) -> T:
+        """Add an object under a name; an existing name is an error.
+
+        Returns:
+            The object itself.
+        """
+        if ":" in name or "," in name or not name:
+            raise InputError(f"a {self.kind} name must not be empty or contain ':' or ','")
+        if name in self._items:
+            raise InputError(f"the {self.kind} name {name!r} is already used")
+        self.valid(item)
+        self._items[name] = item
+        return item
+
+    def __getitem__(self, name: str) -> T:
+        if name in self._items:
+            return self._items[name]
+        if ":" in name:
+            return self._imported(name)
+        for point in _entry_points(self.group):
+            if point.name == name:
+                return self._checked(name, point.load)
+        raise unknown_name(self.kind, name, self)
+
+    def names(self) -> list[str]:
+        """All known names: built-in ones first, then registered ones, then entry points."""
+        installed = (point.name for point in _entry_points(self.group))
+        return list(dict.fromkeys([*self._items, *installed]))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def __len__(self) -> int:
+        return len(self.names())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._items or name in self.names()
+
+    def resolve(self, item: str | T) -> T:
+        """Return the object itself, or the object of that name."""
+        if isinstance(item, str):
+            return self[item]
+        self.valid(item)
+        return item
+
+    def name_of(self, item: T) -> str:
+        """The name under which an object is known, else ``package.module:Name``."""
+        for name, known in self._items.items():
+            if known is item:
+                return name
+        for point in _entry_points(self.group):
+            if point.value == _path_of(item):
+                return point.name
+        return _path_of(item)
+
+    def known(self, name: str) -> T:
+        """Look up a name from a file, without importing a module that the file names.
+
+        ``package.module:Name`` is accepted only if the module is imported already.
+        """
+        module, colon, _ = name.partition(":")
+        if colon and module not in sys.modules:
+            raise InputError(
+                f"the {self.kind} {name!r} is not registered; import {module} first (on the "
+                f"command line: dcgst --import {module} …)"
+            )
+        if not colon and name not in self:
+            raise InputError(
+                f"the {self.kind} {name!r} is not registered; import the module that registers it "
+                "first (on the command line: dcgst --import MODULE …)"
+            )
+        return self[name]
+
+    def _imported(self, path: str) -> T:
+        module, _, name = path.partition(":")
+
+        def load() -> Any:
+            return attrgetter(name)(importlib.import_module(module))
+
+        return self._checked(path, load)
+
+    def _checked(self, name: str, load: Callable[[], Any]) -> T:
+        try:
+            item: T = load()
+        except (ImportError, AttributeError, TypeError, ValueError) as error:
+            raise InputError(f"{self.kind} {name!r} cannot be imported: {error}") from error
+        self.valid(item)
+        return item
+
+
+@cache
+def _entry_points(group: str) -> tuple[EntryPoint, ...]:
+    """Entry points of installed packages; the search takes milliseconds, so it is done once."""
+    return tuple(entry_points(group=group))
+
+
+def subclass_of(base: type) -> Callable[[Any], None]:
+    """Return a check that an object is a class derived from ``base``."""
+
+    def check(item: Any) -> None:
+        if not (isinstance(item, type) and issubclass(item, base)):
+            raise InputError(f"{item!r} is not a subclass of {base.__module__}.{base.__name__}")
+
+    return check
+
+
+def _path_of(item: Any) -> str:
+    return f"{item.__module__}:{item.__qualname__}"

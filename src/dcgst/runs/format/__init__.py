@@ -1,0 +1,28 @@
+"""The run folder: which files it has and what is in them. See docs/run-folder.md.
+
+No other package knows the format. ``run.json`` is written last: a folder that has it is complete.
+"""
+
+from dcgst.runs.format.layout import (
+    CHECKPOINT,
+    FORMAT,
+    REPORT,
+    Stored,
+    identity,
+    prepare,
+    remove,
+)
+from dcgst.runs.format.reading import read
+from dcgst.runs.format.writing import write
+
+__all__ = [
+    "CHECKPOINT",
+    "FORMAT",
+    "REPORT",
+    "Stored",
+    "identity",
+    "prepare",
+    "read",
+    "remove",
+    "write",
+]

@@ -1,0 +1,167 @@
+"""Reading a run folder."""
+
+from __future__ import annotations
+
+import csv
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from dcgst.errors import InputError
+from dcgst.graph import UNKNOWN, Graph
+from dcgst.methods import Result
+from dcgst.methods.core.trace import AUDIT, EDGES
+from dcgst.nn import Backbone
+from dcgst.runs.format import v1
+from dcgst.runs.format.layout import (
+    ARRAYS,
+    AUDIT_TABLE,
+    BEGUN,
+    FORMAT,
+    HISTORY,
+    MODELS,
+    RUN,
+    Stored,
+    read_json,
+)
+from dcgst.splits import Split
+
+DAMAGED = (
+    AttributeError,
+    EOFError,
+    IndexError,
+    KeyError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    SafetensorError,
+    TypeError,
+    ValueError,
+    csv.Error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""Exceptions that reading a damaged file may raise."""
+
+REQUIRED: dict[str, type] = {
+    "method": str,
+    "settings": dict,
+    "models": list,
+    "columns": dict,
+    "spectral": bool,
+    "calibration": dict,
+    "notes": list,
+    "stop_reason": str,
+}
+"""Required keys of ``run.json`` and their types."""
+
+
+def read(folder: Path) -> Stored:
+    """Read a complete run folder; raises if it is incomplete, damaged or of a newer format."""
+    if not (folder / RUN).is_file():
+        if (folder / BEGUN).is_file():
+            raise InputError(f"{folder} contains an interrupted run; continue it with --resume")
+        raise InputError(f"{folder} is not a run folder: it has no run.json; see dcgst fit")
+    info = read_json(folder / RUN)
+    if info.get("format") not in (1, FORMAT):
+        raise InputError(
+            f"{folder} has format {info.get('format')} (dcgst {info.get('dcgst')}), this version "
+            f"reads formats 1 and {FORMAT}; fit again, or use the version that wrote it"
+        )
+    try:
+        return _read(folder, info)
+    except InputError:
+        raise
+    except DAMAGED as error:
+        raise InputError(
+            f"{folder} is damaged ({type(error).__name__}: {error}); fit again with --overwrite"
+        ) from error
+
+
+def _read(folder: Path, info: dict[str, Any]) -> Stored:
+    with open(folder / ARRAYS, "rb") as file, np.load(file, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    graph = _graph_of(arrays, str(info["name"]))
+    if info["format"] == 1:
+        info = v1.upgrade_info(info)
+        arrays |= v1.upgrade_arrays(arrays, folder / AUDIT_TABLE, graph)
+    for key, kind in REQUIRED.items():
+        if not isinstance(info[key], kind):
+            raise TypeError(f"{key} is {type(info[key]).__name__}")
+    for key in ("proba", "labeled_stage", "agreement"):
+        if len(arrays[key]) != graph.num_nodes:
+            raise ValueError(f"{key} has {len(arrays[key])} rows for {graph.num_nodes} nodes")
+    split = Split.of(arrays["train"], arrays["val"], arrays["pool"])
+    result = Result(
+        proba=arrays["proba"],
+        given=np.where(split.given[0], graph.labels, UNKNOWN),
+        labeled_stage=arrays["labeled_stage"],
+        agreement=arrays["agreement"],
+        history=_read_history(folder / HISTORY),
+        stop_reason=info["stop_reason"],
+        audit=_table_of(arrays, "audit", AUDIT),
+        edges=_table_of(arrays, "edges", EDGES),
+        models=_read_models(folder / MODELS, info["models"]),
+    )
+    return Stored(info, graph, split, result)
+
+
+def _graph_of(arrays: Mapping[str, NDArray[Any]], name: str) -> Graph:
+    """The graph; it has masks if more labels are known than were given."""
+    n = len(arrays["labels"])
+    parts = tuple(arrays[f"features_{part}"] for part in ("data", "indices", "indptr"))
+    features = sp.csr_array(parts, shape=tuple(arrays["features_shape"]))
+    links = tuple(arrays[f"adjacency_{part}"] for part in ("data", "indices", "indptr"))
+    given = arrays["train"] | arrays["val"]
+    all_given = ((arrays["labels"] != UNKNOWN) == given).all()
+    return Graph(
+        sp.csr_array(links, shape=(n, n)),
+        features.toarray() if arrays["features_dense"] else features,
+        arrays["labels"],
+        tuple(str(class_name) for class_name in arrays["class_names"]),
+        arrays["ids"],
+        masks={} if all_given else {"train": arrays["train"], "val": arrays["val"]},
+        name=name,
+    )
+
+
+def _table_of(
+    arrays: Mapping[str, NDArray[Any]], name: str, dtype: np.dtype[np.void]
+) -> NDArray[np.void]:
+    columns = {column: arrays[f"{name}_{column}"] for column in dtype.names or ()}
+    table = np.zeros(len(next(iter(columns.values()))), dtype=dtype)
+    for column, values in columns.items():
+        table[column] = values
+    return table
+
+
+def _read_history(path: Path) -> list[dict[str, float]]:
+    with open(path, newline="", encoding="utf-8") as file:
+        return [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(file)]
+
+
+def _read_models(path: Path, configs: Sequence[Mapping[str, Any]]) -> tuple[Backbone, ...]:
+    if not configs:
+        return ()
+    try:
+        tensors = load_file(path)
+        networks = []
+        for index, config in enumerate(configs):
+            network = Backbone.from_config(config)
+            prefix = f"{index}."
+            state = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+            network.load_state_dict(state)
+            networks.append(network)
+    except InputError:
+        raise
+    except DAMAGED as error:
+        raise InputError(f"{path} is damaged ({error}); fit again with --overwrite") from error
+    return tuple(networks)

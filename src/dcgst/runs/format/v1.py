@@ -1,0 +1,79 @@
+"""Conversion of run folders of format 1 (version 0.1.0)."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dcgst.graph import UNKNOWN, Graph
+from dcgst.methods.core.trace import AUDIT, EDGES
+from dcgst.methods.legacy import upgrade_settings
+
+BACKBONES = {"gcn": "gcn", "gat": "gat", "graphsage": "sage", "appnp": "appnp", "mlp": "mlp"}
+"""Names of backbone classes in lower case, and their current names."""
+
+ENCODER_KEYS = {"spread": "std", "rarity": "idf"}
+"""Renamed keys of the feature encoder."""
+
+
+def upgrade_info(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert ``run.json``."""
+    models = [
+        {
+            "backbone": BACKBONES[model["backbone"]],
+            "replicas": model["replicas"],
+            "num_features": model["features"],
+            "hidden": model["hidden"],
+            "num_classes": model["classes"],
+            "dropout": model["dropout"],
+            "activation": model["activation"],
+        }
+        for model in info["models"]
+    ]
+    encoder = info["recipe"] and [
+        {ENCODER_KEYS.get(key, key): value for key, value in column.items()}
+        for column in info["recipe"]
+    ]
+    settings = upgrade_settings(info["method"], info["settings"])
+    upgraded = {**info, "models": models, "settings": settings, "encoder": encoder}
+    del upgraded["recipe"]
+    return upgraded
+
+
+def upgrade_arrays(
+    arrays: Mapping[str, NDArray[Any]], audit: Path, graph: Graph
+) -> dict[str, NDArray[Any]]:
+    """Rename arrays of ``graph.npz``, and add the audit from its CSV file."""
+    table = _read_audit(audit, graph)
+    return {
+        "labeled_stage": arrays["stage"],
+        **{f"audit_{name}": table[name] for name in AUDIT.names or ()},
+        **{f"edges_{name}": np.zeros(0, EDGES)[name] for name in EDGES.names or ()},
+    }
+
+
+def _read_audit(path: Path, graph: Graph) -> NDArray[np.void]:
+    node_of = {str(node_id): node for node, node_id in enumerate(graph.ids)}
+    code_of = {name: code for code, name in enumerate(graph.class_names)}
+    with gzip.open(path, "rt", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    table = np.zeros(len(rows), dtype=AUDIT)
+    table["truth"] = UNKNOWN
+    for name in rows[0] if rows else ():
+        values = [row[name] for row in rows]
+        if name == "node":
+            table[name] = [node_of[value] for value in values]
+        elif name == "label":
+            table[name] = [code_of[value] for value in values]
+        elif name == "chosen":
+            table[name] = [value == "True" for value in values]
+        else:
+            column = "selection_score" if name == "q" else name
+            table[column] = [float(value) if value else np.nan for value in values]
+    return table

@@ -1,0 +1,120 @@
+"""The application: help, verbs, global options and exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+from dcgst.cli.app import VERBS
+from dcgst.version import VERSION
+from tests.cli.helpers import dcgst
+
+
+def run_python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_the_help_lists_all_verbs_and_does_not_import_torch():
+    done = run_python(
+        "import sys; sys.argv = ['dcgst', '--help']\n"
+        "from dcgst.cli import main\n"
+        "try:\n    main()\n"
+        "except SystemExit as stopped:\n    print('exit', stopped.code)\n"
+        "print('imported', *(m for m in ('torch', 'scipy', 'sklearn') if m in sys.modules))"
+    )
+    assert done.stderr == ""
+    *shown, code, imported = done.stdout.splitlines()
+    assert (code, imported.split()) == ("exit 0", ["imported"])
+    listed = {line.split()[0] for line in shown if line.startswith("  ")}
+    assert set(VERBS) < listed
+
+
+def test_the_library_works_without_the_packages_of_the_command_line():
+    done = run_python(
+        "import sys; sys.modules['typer'] = sys.modules['rich'] = None\n"
+        "import dcgst.bench.protocol, dcgst.insight, dcgst.testing; print('fine')"
+    )
+    assert done.stdout.strip() == "fine", done.stderr
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_list_of_verbs_shows_the_first_line_of_each_docstring(verb):
+    command = importlib.import_module(f"dcgst.cli.{verb}").command
+    assert (inspect.getdoc(command) or "").splitlines()[0] == VERBS[verb]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_a_help_text(verb):
+    done = dcgst(verb, "--help")
+    assert done.code == 0
+    assert done.out.startswith(f"Usage: dcgst {verb}")
+    assert VERBS[verb] in done.words
+
+
+def test_without_a_verb_the_help_is_shown():
+    assert all(verb in dcgst().words for verb in VERBS)
+
+
+def test_the_version_is_shown():
+    done = dcgst("--version")
+    assert (done.code, done.out) == (0, f"dcgst {VERSION}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fitt"], "No such command 'fitt'"),
+        (["methods", "--jsn"], "No such option"),
+        (["bench", "--rate", "much"], "Invalid value for '--rate'"),
+        (["fit"], "Missing argument"),
+        (["methods", "gnc"], "Error: unknown method 'gnc'; did you mean 'gcn'?"),
+        (["--import", "no_such_module", "methods"], "Error: --import no_such_module: No module"),
+    ],
+)
+def test_invalid_usage_exits_with_2_and_without_a_traceback(arguments, message):
+    done = dcgst(*arguments)
+    assert done.code == 2
+    assert done.out == ""
+    assert message in done.words
+    assert "Traceback" not in done.err
+
+
+def test_debug_shows_the_traceback():
+    done = dcgst("--debug", "methods", "gnc")
+    assert done.code == 2
+    assert "Traceback" in done.err
+    assert done.err.endswith("srgnn, srgnn_st, st\n"), "the message comes last"
+
+
+def test_an_unexpected_error_exits_with_1(monkeypatch):
+    def fail():
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr("dcgst.cli.datasets.command", fail)
+    done = dcgst("datasets")
+    assert done.code == 1
+    assert done.err == "Failed: RuntimeError: boom (use --debug for a traceback)\n"
+    assert "in fail" in dcgst("--debug", "datasets").err
+
+
+def test_an_interruption_exits_with_130(monkeypatch):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dcgst.cli.datasets.command", interrupt)
+    done = dcgst("datasets")
+    assert done.code == 130
+    assert "Traceback" not in done.err
+
+
+def test_a_module_in_the_current_folder_is_imported_first(tmp_path, monkeypatch):
+    (tmp_path / "imported_first.py").write_text("print('imported')\n")
+    monkeypatch.chdir(tmp_path)
+    done = dcgst("--import", "imported_first", "datasets", "--json")
+    sys.modules.pop("imported_first")
+    assert done.code == 0
+    assert done.out.startswith('imported\n{"name": "cora"')

@@ -1,0 +1,187 @@
+"""Diagnosis: biased labels are found, random labels rarely, and warnings have sharp limits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from dcgst import Graph, InputError, diagnose, sample, synthetic
+from dcgst.insight.diagnosis import DRAWS, Shift
+from dcgst.insight.shifts import (
+    SHIFT_NAMES,
+    cmd_distances,
+    degree_distances,
+    distances,
+    position_distances,
+)
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return synthetic(400, 3, features=8, seed=3)
+
+
+@pytest.fixture(scope="module")
+def popular(graph):
+    """The 30 nodes with the most neighbors."""
+    mask = np.zeros(400, dtype=bool)
+    mask[np.argsort(-graph.degrees)[:30]] = True
+    return mask
+
+
+def test_biased_labels_are_significant(graph):
+    biased = sample(graph, "ppr-s", per_class=6, runs=3)
+    assert all(diagnose(graph, mask).biased for mask in biased.train)
+
+
+def test_random_labels_are_rarely_significant():
+    graph = synthetic(150, 3, features=8, seed=3)
+    rng = np.random.default_rng(0)
+    significant = 0
+    for _ in range(30):
+        mask = np.zeros(150, dtype=bool)
+        mask[rng.permutation(150)[:20]] = True
+        significant += bool(diagnose(graph, mask).biased)
+    assert significant <= 5, "one in twenty is expected"
+
+
+def test_popular_nodes_differ_in_degree(graph, popular):
+    found = diagnose(graph, popular)
+    degree = next(shift for shift in found.shifts if shift.name == "degree")
+    assert degree.significant
+    assert degree.ratio == degree.value / degree.expected > 3
+    assert SHIFT_NAMES["degree"] in found.headline
+    assert degree.words.endswith("more than in a random sample")
+    assert "Use the default, DC-GST: it is designed for biased labels." in found.advice
+
+
+def test_the_p_value_counts_the_labels_and_is_corrected(graph, popular):
+    """No random set of 200 is as far away: p = 1/201, times four by Holm's correction."""
+    degree = next(shift for shift in diagnose(graph, popular).shifts if shift.name == "degree")
+    assert DRAWS == 200
+    assert degree.p == pytest.approx(4 / 201)
+
+
+def test_all_nodes_labeled_are_never_significant():
+    graph = synthetic(60, 2, features=4, seed=1)
+    found = diagnose(graph, np.ones(60, dtype=bool))
+    assert [shift.p for shift in found.shifts] == [1, 1, 1, 1]
+    assert found.headline == "The labels look like a random sample of the nodes."
+    assert any("--method em is faster" in line for line in found.advice)
+
+
+def test_the_ratio_compares_with_random_sets():
+    assert Shift("degree", 3.0, 1.5, 0.01, "").ratio == 2
+    assert Shift("degree", 3.0, 0.0, 0.01, "").ratio == float("inf")
+    assert Shift("degree", 3.0, 1.5, 0.049, "").significant
+    assert not Shift("degree", 3.0, 1.5, 0.05, "").significant
+
+
+def test_masks_say_which_labels_were_given(graph, popular):
+    assert diagnose(replace(graph, masks={"train": popular})).labels == 30
+    masks = {"train": popular, "val": np.arange(400) == np.flatnonzero(~popular)[0]}
+    assert diagnose(replace(graph, masks=masks)).labels == 31
+    assert diagnose(replace(graph, masks={})).labels == 400
+
+
+def test_degrees_are_compared_by_their_logarithm():
+    graph = Graph.from_edges([[0, 1], [1, 2]], np.ones((4, 1)))  # a path and an isolated node
+    mean = (2 * np.log(2) + np.log(3)) / 4
+    found = degree_distances(graph, [np.arange(4), np.array([3]), np.array([1])])
+    np.testing.assert_allclose(found, [0, mean, np.log(3) - mean], atol=1e-12)
+
+
+def test_positions_are_compared_by_the_walks_from_them():
+    graph = Graph.from_edges([[0, 2], [1, 3]], np.ones((4, 1)))  # two components
+    found = position_distances(graph, [np.arange(4), np.array([0, 1]), np.array([1, 2])])
+    np.testing.assert_allclose(found[:2], [0, 0.5], atol=1e-6)
+    assert 0 < found[2] < 0.1, "one node of each component"
+
+
+def test_features_are_compared_by_their_moments():
+    z = torch.tensor([[0.0], [0.0], [0.0], [4.0]])
+    found = cmd_distances(z, [np.arange(4), np.array([3]), np.array([1])])
+    assert found[0] == pytest.approx(0, abs=1e-6)
+    assert found[1] > found[2] > 0, "means differ by 3 and by 1"
+
+
+def test_there_are_four_distances(graph):
+    names = list(distances(graph, [np.arange(5)]))
+    assert names == ["features", "degree", "position", "representation"]
+
+
+def path_graph(labels, classes=2) -> Graph:
+    """A path; unknown labels are -1."""
+    n = len(labels)
+    names = [f"c{code}" for code in range(classes)]
+    edges = [np.arange(n - 1), np.arange(1, n)]
+    return Graph.from_edges(edges, np.eye(n), labels, class_names=names)
+
+
+def warnings_of(labels, classes=2) -> str:
+    return " | ".join(diagnose(path_graph(labels, classes)).warnings)
+
+
+def test_classes_with_fewer_than_two_labels_are_named():
+    found = warnings_of([0, 0, -1, 1, -1, -1], classes=3)
+    assert "classes with fewer than two labels: c1 (1), c2 (0)" in found
+    assert "fewer than two labels" not in warnings_of([0, 0, -1, 1, 1, -1])
+
+
+def test_only_ten_classes_are_named():
+    found = warnings_of([*range(12), -1], classes=12)
+    assert "c9 (1) and 2 more" in found
+
+
+def test_homophily_below_one_half_is_a_warning():
+    half = [0, 0, 1, -1, 1, 1, 0]  # edges between labels: same, different, same, different
+    assert diagnose(path_graph(half)).homophily == 0.5
+    assert "same class" not in warnings_of(half)
+    third = [0, 0, 1, -1, 1, 0, -1]
+    assert diagnose(path_graph(third)).homophily == pytest.approx(1 / 3)
+    assert "only 33% of the edges between labeled nodes connect nodes of the same" in (
+        warnings_of(third)
+    )
+    assert any("--method mlp" in line for line in diagnose(path_graph(third)).advice)
+
+
+def test_five_times_as_many_labels_are_a_warning():
+    assert "labels per class range from 2 to 10" in warnings_of([0] * 10 + [1] * 2 + [-1])
+    assert "range" not in warnings_of([0] * 9 + [1] * 2 + [-1])
+    assert "range from 0 to 5" in warnings_of([0] * 5 + [-1])
+    assert "range" not in warnings_of([0] * 4 + [-1])
+
+
+def test_components_without_a_label_are_counted():
+    edges = np.array([[0, 1, 2, 4, 5], [1, 2, 3, 5, 6]])
+    labels = [0, 1, -1, -1, -1, -1, -1, -1]
+    graph = Graph.from_edges(edges, np.eye(8), labels, class_names=["x", "y"])
+    found = diagnose(graph)
+    assert (found.components, found.unreached, found.isolated) == (3, 4, 1)
+    assert (found.nodes, found.edges, found.labels, found.rate) == (8, 5, 2, 0.25)
+    assert found.counts == {"x": 1, "y": 1}
+    assert found.homophily == 0
+    text = " ".join(found.warnings)
+    assert "4 nodes are in components without a label" in text
+    assert "1 nodes have no edge" in text
+    assert "Label a node in the larger components that have no label." in found.advice
+
+
+def test_homophily_is_unknown_without_edges_between_labels():
+    assert diagnose(path_graph([0, -1, 1, -1, 0])).homophily is None
+
+
+def test_labels_outside_the_mask_do_not_count():
+    graph = path_graph([0, 1, 0, 1, 1, 1])
+    found = diagnose(graph, np.array([False, False, False, True, True, True]))
+    assert found.homophily == 1
+    assert found.counts == {"c0": 0, "c1": 3}
+
+
+def test_a_graph_without_labels_is_refused():
+    graph = synthetic(50, 2, features=4).with_labels(np.full(50, -1))
+    with pytest.raises(InputError, match="nothing to diagnose"):
+        diagnose(graph)

@@ -1,0 +1,170 @@
+"""The report: one file, safe with any names, and working in a browser."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dcgst import DCGST, EM, GCN, fit, synthetic, write_report
+from dcgst.insight.report import page as page_module
+from dcgst.insight.report import render
+from dcgst.insight.report.charts import Line, _ticks, color_of, line_chart
+from dcgst.insight.report.layout import SHOWN, positions, shown_nodes
+from tests.runs.helpers import QUICK, small_graph, with_known_truth
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    graph = replace(
+        small_graph(),
+        class_names=("<b>bold</b>", "R&D", 'quo"ted'),
+        ids=np.array([f"n<{i}>" for i in range(120)]),
+        name="</script><script>alert(1)</script>",
+    )
+    return fit(graph, tmp_path_factory.mktemp("runs") / "run", DCGST(replicas=2, **QUICK))
+
+
+@pytest.fixture(scope="module")
+def page(run) -> str:
+    return render(run)
+
+
+class Reader(html.parser.HTMLParser):
+    """Collects tags and addresses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.addresses += [value or "" for name, value in attrs if name in ("src", "href")]
+
+
+def test_the_page_needs_no_network(page):
+    reader = Reader()
+    reader.feed(page)
+    assert reader.addresses == []
+    assert not re.search(r"https?://", page)
+
+
+def test_names_are_escaped(page):
+    reader = Reader()
+    reader.feed(page)
+    assert reader.tags.count("script") == 1
+    assert "<b>bold" not in page
+    assert "alert(1)</script>" not in page
+
+
+def test_the_page_has_all_sections(page, run):
+    for words in ("How biased are the labels?", "Stages", "Map of the nodes", "Classes",
+                  "Most uncertain nodes", "Calibration of the probabilities", "Configuration",
+                  run.calibration.words[1:], run.result.stop_reason):  # fmt: skip
+        assert words in page
+    assert "Predictions for 108 of 120 nodes\n  from 12 given labels" in page
+
+
+def test_the_map_holds_every_node_with_its_class_and_source(page, run):
+    points = json.loads(re.search(r"const P = (\{.*\});", page)[1])
+    assert points["id"] == run.graph.ids.tolist()
+    assert points["class"] == run.result.labels.tolist()
+    sources = [points["sources"][code] for code in points["source"]]
+    assert sources == [row["source"] for row in run.predictions]
+    assert all(0 <= value <= 1000 for value in (*points["x"], *points["y"]))
+
+
+def test_uncertain_nodes_are_listed_by_margin(page, run, monkeypatch):
+    monkeypatch.setattr(page_module, "UNCERTAIN", 3)
+    pool = [row for row in run.predictions if row["source"] != "given"]
+    expected = sorted(pool, key=lambda row: row["margin"])[:3]
+    assert page_module._content(run)["uncertain"] == expected
+
+
+def test_classes_are_counted_by_source(run):
+    rows = page_module._content(run)["classes"]
+    assert [row["given"] for row in rows] == [4, 4, 4]
+    assert sum(row["nodes"] for row in rows) == 120
+    assert all(row["given"] + row["pseudo"] + row["predicted"] == row["nodes"] for row in rows)
+
+
+def test_a_method_without_stages_has_a_report_without_them(tmp_path):
+    path = write_report(fit(small_graph(), tmp_path / "run", EM()))
+    assert path == tmp_path / "run" / "report.html"
+    assert "<h2>Stages</h2>" not in path.read_text()
+
+
+def test_known_truth_shows_accuracy_and_calibration(tmp_path):
+    graph = with_known_truth(small_graph())
+    text = render(fit(graph, tmp_path / "run", GCN(epochs=5, hidden=8)))
+    assert "On 108 nodes of known class that were not used for training" in text
+    assert "expected calibration error (ECE)" in text
+    assert "These are the validation nodes" not in text
+
+
+def test_an_accuracy_on_validation_nodes_is_marked(tmp_path, monkeypatch):
+    monkeypatch.setattr(page_module, "MIN_EVALUATION_NODES", 6)
+    run = fit(small_graph(), tmp_path / "run", GCN(epochs=5, hidden=8), validate=0.5)
+    text = render(run)
+    assert "On 6 nodes of known class" in text
+    assert "These are the validation nodes" in text
+    monkeypatch.setattr(page_module, "MIN_EVALUATION_NODES", 7)
+    assert "6 nodes of known class were not used for training: too few" in render(run)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+def test_the_page_works_in_a_browser(run, tmp_path):
+    path = write_report(run, tmp_path / "report.html")
+    done = subprocess.run(
+        [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
+         "--v=0", "--virtual-time-budget=3000", "--dump-dom", f"{path.as_uri()}#node=n%3C7%3E"],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "CONSOLE" not in done.stderr, done.stderr
+    tip = re.search(r'<div id="tip"[^>]*>(.*?)</div>', done.stdout)
+    assert tip is not None
+    assert tip[1].startswith("n&lt;7&gt;: "), tip[1]
+    assert "display: block" in tip[0]
+
+
+def test_of_a_large_graph_labeled_nodes_are_shown_first():
+    graph = synthetic(SHOWN + 500, 3, features=4)
+    nodes = shown_nodes(graph, np.arange(graph.num_nodes) < 40)
+    assert len(nodes) == len(set(nodes)) == SHOWN
+    assert np.isin(np.arange(40), nodes).all()
+    many = shown_nodes(graph, np.arange(graph.num_nodes) < 3000)
+    assert (many < 3000).sum() == SHOWN // 2, "other nodes have room, too"
+
+
+def test_positions_fill_the_unit_square():
+    graph = synthetic(40, 2, features=4)
+    found = positions(graph, np.arange(40))
+    assert (found.min(), found.max()) == (0, 1)
+    assert positions(graph, np.arange(3)).shape == (3, 2)
+
+
+def test_a_chart_has_a_dot_for_each_point():
+    assert line_chart([], "x", "y") == ""
+    drawn = line_chart([Line("a", [0, 1, 2], [0.5, 0.2, 0.1])], "x", "y")
+    assert drawn.count("<circle") == 3
+    assert drawn.count("<polyline") == 1
+
+
+def test_ticks_are_round_numbers():
+    assert _ticks(0, 1) == [0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    assert _ticks(0, 13) == [0, 5, 10]
+
+
+def test_each_class_has_its_own_color():
+    for classes in (3, 8, 40):
+        assert len({color_of(code, classes) for code in range(classes)}) == classes

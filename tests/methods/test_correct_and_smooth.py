@@ -1,0 +1,72 @@
+"""Correct and Smooth: both steps by hand, and the effect on accuracy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from dcgst.datasets import synthetic
+from dcgst.errors import InputError
+from dcgst.methods import MLP, CorrectAndSmooth
+from dcgst.numerics.normalize import normalize_adjacency
+from dcgst.numerics.sparse import SparseMatrix
+from tests.methods.helpers import normalized, path
+
+
+@pytest.fixture
+def operator() -> SparseMatrix:
+    """Of three nodes in a row; the first two are labeled, 0 and 1."""
+    return normalize_adjacency(SparseMatrix.from_scipy(path([0, 1, -1]).adjacency))
+
+
+GIVEN = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]])
+DENSE = normalized(path([0, 1, -1]).adjacency)
+
+
+@pytest.mark.parametrize("alpha", [0.4, 0.9])
+def test_correction_by_hand(operator, alpha):
+    """Errors of one propagation step are scaled to the mean error of the labeled nodes."""
+    proba = np.array([[0.6, 0.4], [0.5, 0.5], [0.7, 0.3]])
+    error = np.array([[0.4, -0.4], [-0.5, 0.5], [0, 0]])
+    propagated = alpha * DENSE @ error + (1 - alpha) * error
+    size = np.abs(propagated).sum(axis=1, keepdims=True)
+    mean = (0.8 + 1.0) / 2
+    method = CorrectAndSmooth(correct_alpha=alpha, steps=1)
+    found = method.correct(torch.tensor(proba[None]).float(), GIVEN, operator)
+    np.testing.assert_allclose(found[0].numpy(), proba + mean * propagated / size, rtol=1e-5)
+
+
+def test_tiny_propagated_errors_are_not_scaled(operator):
+    """With α₁ near 0 almost no error reaches node 2: scaling it up would invent an error."""
+    proba = torch.full((1, 3, 2), 0.5)
+    corrected = CorrectAndSmooth(correct_alpha=1e-4, steps=1).correct(proba, GIVEN, operator)
+    assert float((corrected - proba)[0, 2].abs().max()) < 1e-4
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.8])
+def test_smoothing_by_hand(operator, alpha):
+    """One propagation step from the given labels and, elsewhere, the corrected predictions."""
+    corrected = torch.tensor([[[0.0, 1.0], [1.0, 0.0], [0.8, 0.2]]])  # wrong for both labels
+    found = CorrectAndSmooth(smooth_alpha=alpha, steps=1).smooth(corrected, GIVEN, operator)
+    start = np.array([[1, 0], [0, 1], [0.8, 0.2]])
+    expected = alpha * DENSE @ start + (1 - alpha) * start
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(found[0].numpy(), expected, rtol=1e-5)
+
+
+def test_accuracy_increases_if_only_the_edges_are_informative():
+    rng = np.random.default_rng(0)
+    graph = synthetic(300, 3, features=4, homophily=0.95, labels_per_class=8, shift=0.0, seed=3)
+    noise = replace(graph, features=rng.normal(size=(300, 4)).astype(np.float32))
+    settings = {"epochs": 30, "hidden": 16}
+    plain = MLP(**settings).fit(noise).score(noise)
+    assert CorrectAndSmooth(**settings).fit(noise).score(noise) > plain + 0.2
+
+
+def test_cannot_be_applied_to_other_graphs(graph):
+    fitted = CorrectAndSmooth(epochs=2, hidden=4).fit(graph)
+    with pytest.raises(InputError, match="cs has no network that can be applied to a graph"):
+        fitted.predict(synthetic(120, 3, features=12, seed=2))

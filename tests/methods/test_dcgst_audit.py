@@ -1,0 +1,86 @@
+"""The audit and history of DC-GST: every candidate of every stage."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dcgst.datasets import synthetic
+from dcgst.engine import locality
+from dcgst.graph import Graph
+from dcgst.methods import DCGST
+from dcgst.splits import Split, sample
+
+
+def quick(**settings) -> DCGST:
+    few = {"hidden": 8, "epochs": 6, "stage_epochs": 3, "student_epochs": 2, "max_stages": 3}
+    return DCGST(**{**few, "prior": "none", "quota": "none", "stage_patience": 9, **settings})
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return synthetic(150, 3, features=8, labels_per_class=4, seed=3)
+
+
+@pytest.fixture(scope="module")
+def split(graph) -> Split:
+    return sample(graph, "ppr-s", per_class=4, runs=1, val_rate=0.1)
+
+
+@pytest.fixture(scope="module")
+def fitted(graph, split) -> DCGST:
+    return quick().fit(graph, split)
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_half_of_the_candidates_with_the_largest_scores_are_chosen(fitted, split, stage):
+    rows = fitted.audit_[fitted.audit_["stage"] == stage]
+    assert split.pool[0][rows["node"]].all()
+    assert rows["chosen"].sum() == np.ceil(len(rows) / 2)
+    chosen, others = rows[rows["chosen"]], rows[~rows["chosen"]]
+    # Scores are compared in steps of 1/1000.
+    assert chosen["selection_score"].min() >= others["selection_score"].max() - 2e-3
+
+
+@pytest.mark.parametrize(("stage", "k"), [(1, 4), (2, 6), (3, 9)])
+def test_candidates_are_ranked_from_zero_to_k_in_each_class(fitted, stage, k):
+    rows = fitted.audit_[fitted.audit_["stage"] == stage]
+    for label in range(3):
+        ranks = np.sort(rows["rank"][rows["label"] == label])
+        assert len(ranks) <= k
+        np.testing.assert_array_equal(ranks, np.arange(len(ranks)))
+    assert len(rows) == fitted.history_[stage]["candidates"]
+
+
+def test_chosen_nodes_of_the_last_stage_are_labeled(fitted):
+    last = fitted.audit_[fitted.audit_["stage"] == 3]
+    chosen = np.zeros(150, dtype=bool)
+    chosen[last["node"][last["chosen"]]] = True
+    np.testing.assert_array_equal(fitted.labeled_stage_ > 0, chosen)
+    assert fitted.history_[-1]["labeled"] == 12 + chosen.sum()
+
+
+def test_truth_and_accuracy_are_for_evaluation_only(graph, split, fitted):
+    audit = fitted.audit_
+    np.testing.assert_array_equal(audit["truth"], graph.labels[audit["node"]])
+    assert all("accuracy" in record for record in fitted.history_[1:])
+    hidden = quick().fit(graph.with_labels(np.where(split.pool[0], -1, graph.labels)), split)
+    assert (hidden.audit_["truth"] == -1).all()
+    assert not any("accuracy" in record for record in hidden.history_)
+    np.testing.assert_array_equal(hidden.proba_, fitted.proba_)
+
+
+def test_replicas_have_their_own_rows(graph, split, fitted):
+    two = quick(replicas=2).fit(graph, split)
+    np.testing.assert_array_equal(two.audit_[two.audit_["replica"] == 0], fitted.audit_)
+    assert (two.audit_["replica"] == 1).any()
+
+
+def test_nodes_are_in_the_order_of_the_user_if_the_graph_is_reordered(graph, split, monkeypatch):
+    settings = {"dropout": 0.0, "max_stages": 1}
+    expected = quick(**settings).fit(graph, split)
+    monkeypatch.setattr(locality, "LARGE", 10)
+    found = quick(**settings).fit(graph, split)
+    for column in ("node", "label", "truth", "rank", "chosen"):
+        np.testing.assert_array_equal(found.audit_[column], expected.audit_[column])
+    np.testing.assert_array_equal(found.labeled_stage_, expected.labeled_stage_)

@@ -1,0 +1,186 @@
+"""Selection of pseudo-labels in DC-GST: K, quotas, criterion and NER by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from dcgst.methods import DCGST
+from dcgst.methods.core.problem import Problem
+from dcgst.methods.core.trace import Selection
+from dcgst.methods.dcgst import method as module
+from dcgst.shift.ner import neighborhood_entropy_reduction
+from dcgst.shift.selection import SelectionObjective
+from tests.methods.helpers import draw, ring_problem
+
+
+def twelve_nodes() -> Problem:
+    """Nine pool nodes and three labeled ones in a ring."""
+    return ring_problem([-1] * 9 + [0, 1, 2], 3)
+
+
+class TestCandidatesPerClass:
+    """Ten pool nodes: nine predicted as class 0, one as class 1, none as class 2."""
+
+    logits = torch.tensor([[[2.0, 0.0, -9.0]] * 9 + [[0.0, 2.0, -9.0]]])
+
+    def sizes(self, quota, per_class=3.0) -> list[float]:
+        problem = ring_problem([-1] * 10, 3)
+        found = DCGST(quota=quota).candidates_per_class(
+            self.logits, torch.tensor([per_class]), problem
+        )
+        return found[0].tolist()
+
+    @pytest.mark.parametrize("quota", ["none", "uniform"])
+    def test_is_k_rounded_down(self, quota):
+        assert self.sizes(quota) == [3, 3, 3]
+        assert self.sizes(quota, 3.9) == [3, 3, 3]
+
+    @pytest.mark.parametrize("quota", ["none", "uniform"])
+    def test_is_at_least_one(self, quota):
+        assert self.sizes(quota, 0.4) == [1, 1, 1]
+
+    def test_predicted_is_proportional_to_the_probabilities_rounded_up(self):
+        # Probabilities .88 and .12, so shares .804, .196 and 0 of 3 K candidates.
+        assert self.sizes("predicted") == [8, 2, 1]  # 7.23, 1.77, 0.0001
+        assert self.sizes("predicted", 2.4) == [6, 2, 1]  # 5.79, 1.41
+
+    def test_balanced_is_proportional_to_their_square_roots_rounded_up(self):
+        # Square roots .896, .443 and .004, so shares .667, .330 and .003.
+        assert self.sizes("balanced") == [7, 3, 1]  # 6.01, 2.97, 0.02
+        assert self.sizes("balanced", 2.4) == [5, 3, 1]  # 4.80, 2.38
+
+    def test_only_pool_nodes_count(self):
+        problem = ring_problem([0] * 8 + [-1] * 2, 3)
+        found = DCGST(quota="predicted").candidates_per_class(
+            self.logits, torch.tensor([3.0]), problem
+        )
+        # The pool is one node of either class: shares of one half.
+        assert found[0].tolist() == [5, 5, 1]
+
+
+CONFIDENCE = [0.95, 0.90, 0.85, 0.80, 0.75, 0.94, 0.89, 0.84, 0.70]
+PREDICTED = [0, 0, 0, 0, 0, 1, 1, 1, 2]
+
+
+class TestSelect:
+    """Nine pool nodes and three labeled ones; K = 3.
+
+    Five pool nodes are predicted as class 0, three as class 1 and one as class 2. The candidates
+    are 0, 1, 2 of class 0, then 5, 6, 7, and 8.
+    """
+
+    def logits(self) -> torch.Tensor:
+        proba = torch.full((1, 12, 3), 1.0)
+        for node, (code, p) in enumerate(zip(PREDICTED, CONFIDENCE, strict=True)):
+            proba[0, node] = (1 - p) / 2
+            proba[0, node, code] = p
+        return proba.log()
+
+    def select(self, *, k=3.0, z=None, **settings) -> Selection:
+        z = draw(0, 1, 12, 2) if z is None else z
+        return DCGST(**settings).select(self.logits(), z, torch.tensor([k]), twelve_nodes(), 1)
+
+    def nodes(self, mask) -> list[int]:
+        return mask[0].nonzero().squeeze(-1).tolist()
+
+    @pytest.mark.parametrize("quota", ["none", "uniform"])
+    def test_candidates_are_the_k_most_confident_of_each_class(self, quota):
+        selection = self.select(quota=quota)
+        assert self.nodes(selection.candidates) == [0, 1, 2, 5, 6, 7, 8]
+        assert selection.predicted[0, :9].tolist() == PREDICTED
+        assert selection.rank[0, :9].tolist() == [0, 1, 2, 3, 4, 0, 1, 2, 0]
+        np.testing.assert_allclose(selection.confidence[0, :9].numpy(), CONFIDENCE, rtol=1e-5)
+
+    def test_quota_is_half_of_k_rounded_up_or_all_candidates(self):
+        """Two, two and one; by confidence."""
+        selection = self.select(quota="uniform", criterion="confidence")
+        assert self.nodes(selection.chosen) == [0, 1, 5, 6, 8]
+        selection = self.select(quota="uniform", criterion="confidence", k=2.0)
+        assert self.nodes(selection.chosen) == [0, 5, 8]
+
+    def test_without_quota_half_of_all_candidates_rounded_up_are_chosen(self):
+        """Four of seven, the most confident of all classes."""
+        selection = self.select(quota="none", criterion="confidence")
+        assert self.nodes(selection.chosen) == [0, 1, 5, 6]
+
+    @pytest.mark.parametrize(
+        ("quota", "expected"),
+        [
+            # Sums of the pool's probabilities: 4.565, 3.195 and 1.24, rounded up to 5, 4 and 2.
+            ("predicted", [3, 2, 1]),
+            # Their square roots, scaled to the sum 9: 3.82, 3.19 and 1.99, so 4, 4 and 2.
+            ("balanced", [2, 2, 1]),
+        ],
+    )
+    def test_quota_is_half_of_the_candidates_of_each_class(self, quota, expected):
+        chosen = self.nodes(self.select(quota=quota).chosen)
+        assert np.bincount([PREDICTED[node] for node in chosen]).tolist() == expected
+
+    def test_confidence_is_the_score_of_candidates(self):
+        selection = self.select(criterion="confidence", quota="uniform")
+        expected = np.where(selection.candidates[0], selection.confidence[0], 0)
+        np.testing.assert_allclose(selection.score[0].numpy(), expected)
+
+    @pytest.mark.parametrize(
+        ("quota", "expected"), [("none", [2, 6, 7, 8]), ("uniform", [1, 2, 6, 7, 8])]
+    )
+    def test_largest_relaxed_selection_is_chosen(self, quota, expected, monkeypatch):
+        """The least confident candidates have the largest q."""
+        q = torch.tensor([[0.0, 0.5, 0.9, 1.0, 1.0, 0.1, 0.8, 0.7, 0.6, 1.0, 1.0, 1.0]])
+        monkeypatch.setattr(module, "relaxed_selection", lambda *_: q)
+        selection = self.select(quota=quota)
+        assert self.nodes(selection.chosen) == expected
+        assert torch.equal(selection.score, q)
+
+    def test_shift_of_the_selection_is_lower_than_by_confidence(self):
+        z = draw(5, 1, 12, 2)
+        shift, confidence = (
+            self.select(criterion=c, quota="none", ner_weight=0.0, z=z).chosen
+            for c in ("shift", "confidence")
+        )
+        nothing = torch.zeros(1, 12)
+        problem = twelve_nodes()
+        objective = SelectionObjective(z, problem.labels >= 0, problem.pool, nothing)
+        assert float(objective.value(shift)) < 0.9 * float(objective.value(confidence))
+
+    def test_ner_is_computed_on_the_normalized_graph(self):
+        expected = neighborhood_entropy_reduction(self.logits(), twelve_nodes().graph.normalized)
+        torch.testing.assert_close(self.select().ner, expected)
+
+
+class TestNERWeight:
+    """The gain that is passed to the objective: γ · NER, divided by δ for a mean."""
+
+    def gain(self, monkeypatch, **settings) -> torch.Tensor:
+        seen = []
+
+        def recorded(objective, candidates, budget):
+            seen.append((objective, candidates, budget))
+            return torch.zeros_like(objective.gain)
+
+        monkeypatch.setattr(module, "relaxed_selection", recorded)
+        problem, method = twelve_nodes(), DCGST(**settings)
+        z, candidates = draw(0, 1, 12, 2), problem.pool
+        self.ner = draw(1, 1, 12)
+        budget = torch.tensor([4.0])
+        method.optimize_selection(z, self.ner, candidates, budget, problem, stage=1)
+        ((objective, seen_candidates, seen_budget),) = seen
+        assert objective.z is z
+        assert torch.equal(objective.labeled, problem.labels >= 0)
+        assert torch.equal(objective.pool, problem.pool)
+        assert seen_candidates is candidates
+        assert seen_budget is budget
+        return objective.gain
+
+    def test_sum(self, monkeypatch):
+        gain = self.gain(monkeypatch, ner_sum="sum", ner_weight=0.5)
+        torch.testing.assert_close(gain, 0.5 * self.ner)
+
+    def test_mean(self, monkeypatch):
+        gain = self.gain(monkeypatch, ner_sum="mean", ner_weight=0.5)
+        torch.testing.assert_close(gain, 0.5 * self.ner / 4)
+
+    def test_without_ner_only_the_shift_counts(self, monkeypatch):
+        assert not self.gain(monkeypatch, ner_weight=0.0).any()

@@ -1,0 +1,83 @@
+"""Node pairs that the edge predictor may change."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from dcgst.methods.core.problem import Problem
+from dcgst.methods.dcgst import pairs as module
+from dcgst.methods.dcgst.pairs import list_pairs, most_shifted, pairs_by_similarity
+from tests.methods.helpers import draw, ring_problem
+
+
+@pytest.fixture(scope="module")
+def problem() -> Problem:
+    """Eight nodes in a ring with random features; two are labeled."""
+    return ring_problem([0, 1] + [-1] * 6, features=draw(3, 8, 5).numpy())
+
+
+class TestMostShifted:
+    z = torch.tensor([[[0.0], [1.0], [9.0], [10.0], [12.0], [5.0]]])
+    labeled = torch.tensor([[True, True, False, False, False, False]])
+
+    def found(self, count, labeled=None) -> list[int]:
+        labeled = self.labeled if labeled is None else labeled
+        return most_shifted(self.z, labeled, ~labeled, count)[0].tolist()
+
+    def test_half_are_labeled_and_half_from_the_pool(self):
+        # The pool has mean 9: node 0 is farthest from it. Labels have mean .5: nodes 4, 3, 2, 5.
+        assert self.found(2) == [0, 4]
+        assert self.found(4) == [0, 1, 4, 3]
+
+    def test_pool_takes_the_larger_half_of_an_odd_number(self):
+        assert self.found(3) == [0, 4, 3]
+
+    def test_pool_fills_up_if_there_are_few_labels(self):
+        one = torch.tensor([[True, False, False, False, False, False]])
+        assert self.found(4, one) == [0, 4, 3, 2]
+
+    def test_runs_are_independent(self):
+        other = torch.tensor([[False, False, True, True, False, False]])
+        both = torch.cat([self.labeled, other])
+        found = most_shifted(self.z.expand(2, -1, -1), both, ~both, 4)
+        assert found.tolist() == [self.found(4), self.found(4, other)]
+
+
+def cosines(problem) -> np.ndarray:
+    x = problem.x.numpy()
+    x = x / np.linalg.norm(x, axis=1, keepdims=True)
+    return x @ x.T
+
+
+def test_pairs_by_similarity_are_close_strangers_and_distant_neighbors(problem):
+    found = pairs_by_similarity(problem, problem.graph.similar_nodes(7), 6)[0].tolist()
+    similar, edges = cosines(problem), problem.adjacency.to_scipy().toarray() > 0
+    every = [(a, b) for a in range(8) for b in range(a + 1, 8)]
+    strangers = sorted((p for p in every if not edges[p]), key=lambda p: -similar[p])
+    neighbors = sorted((p for p in every if edges[p]), key=lambda p: similar[p])
+    assert {tuple(p) for p in found[:3]} == set(strangers[:3])
+    assert {tuple(p) for p in found[3:]} == set(neighbors[:3])
+
+
+def test_no_pairs_by_similarity(problem):
+    found = pairs_by_similarity(problem, problem.graph.similar_nodes(7), 0)
+    assert found.shape == (1, 0, 2)
+
+
+def test_list_contains_shifted_nodes_with_their_similar_nodes_then_pairs_by_similarity(
+    problem, monkeypatch
+):
+    monkeypatch.setattr(module, "SIMILAR", 2)
+    z = problem.x[None]
+    labeled = problem.labels >= 0
+    found = list_pairs(z, labeled, problem, num_nodes=3, num_pairs=4)[0].tolist()
+    assert len(found) == 3 * 2 + 4
+    similar = cosines(problem)
+    np.fill_diagonal(similar, -np.inf)
+    nodes = most_shifted(z, labeled, problem.pool, 3)[0].tolist()
+    around = {(node, int(other)) for node in nodes for other in np.argsort(-similar[node])[:2]}
+    assert {tuple(pair) for pair in found[:6]} == around
+    expected = pairs_by_similarity(problem, problem.graph.similar_nodes(2), 4)[0].tolist()
+    assert found[6:] == expected

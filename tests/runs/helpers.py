@@ -1,0 +1,38 @@
+"""Small graphs and quick settings for tests that fit a method."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dcgst import Graph, synthetic
+
+QUICK: dict[str, Any] = {
+    "epochs": 10,
+    "stage_epochs": 4,
+    "student_epochs": 4,
+    "max_stages": 2,
+    "hidden": 8,
+}
+"""Settings of DC-GST that take a fraction of a second."""
+
+
+def with_few_labels(graph: Graph, per_class: int = 4) -> Graph:
+    """The graph with the first labels of each class only, and without masks."""
+    labels = np.full(graph.num_nodes, -1)
+    for code in range(graph.num_classes):
+        labels[np.flatnonzero(graph.labels == code)[:per_class]] = code
+    return replace(graph.with_labels(labels), masks={})
+
+
+def small_graph(nodes: int = 120) -> Graph:
+    """A graph of three classes with four labels each; all other labels are unknown."""
+    return with_few_labels(synthetic(nodes, 3, features=8, seed=1, name="small"))
+
+
+def with_known_truth(graph: Graph) -> Graph:
+    """The graph with all labels, of which the mask ``train`` holds the given ones."""
+    truth = np.arange(graph.num_nodes) * graph.num_classes // graph.num_nodes
+    return replace(graph.with_labels(truth), masks={"train": graph.labels >= 0})

@@ -1,0 +1,105 @@
+"""``fit``: which labels it accepts, and what it leaves behind if it fails."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dcgst import DCGST, GCN, Graph, InputError, fit, synthetic
+from dcgst.runs import checks
+from dcgst.runs.checks import memory_needed
+
+
+def test_a_graph_without_labels_is_refused(graph, tmp_path):
+    unlabeled = graph.with_labels(np.full(120, -1))
+    with pytest.raises(InputError, match="no node has a label; fill the label column"):
+        fit(unlabeled, tmp_path / "run", GCN(epochs=2))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_graph_without_unlabeled_nodes_is_refused_unless_it_has_masks(graph, tmp_path):
+    labeled = graph.with_labels(np.arange(120) % 3)
+    with pytest.raises(InputError, match=r"every node has a label: there is nothing to predict$"):
+        fit(labeled, tmp_path / "run", GCN(epochs=2))
+    fit(replace(labeled, masks={"train": np.arange(120) < 9}), tmp_path / "run", GCN(epochs=2))
+
+
+def test_a_placeholder_class_is_named_if_every_node_has_a_label(graph, tmp_path):
+    names = ("Unknown", "b", "c")
+    labeled = replace(graph, class_names=names, labels=np.arange(120) // 100)
+    with pytest.raises(InputError, match="100 are 'Unknown': if these are unknown, leave the"):
+        fit(labeled, tmp_path / "run", GCN(epochs=2))
+
+
+def test_labels_of_a_single_class_are_refused(graph, tmp_path):
+    single = graph.with_labels(np.where(np.arange(120) < 3, 1, -1))
+    with pytest.raises(InputError, match=r"all training labels are of one class \(1\)"):
+        fit(single, tmp_path / "run", GCN(epochs=2))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_label_column_of_ids_is_recognized(tmp_path):
+    labels = np.where(np.arange(60) < 50, np.arange(60), -1)
+    graph = Graph.from_edges([[0, 1], [1, 2]], np.ones((60, 1)), labels)
+    with pytest.raises(InputError, match="each of the 50 classes has a single label; does the"):
+        fit(graph, tmp_path / "run", GCN(epochs=2))
+
+
+def test_one_label_per_class_is_enough(tmp_path):
+    whole = synthetic(240, 3, features=12, shift=0, labels_per_class=1, seed=2)
+    single = whole.with_labels(np.where(whole.masks["train"], whole.labels, -1))
+    run = fit(replace(single, masks={}), tmp_path / "run", DCGST(max_stages=3, epochs=50))
+    assert run.split.train.sum() == 3
+    assert (run.result.labels == whole.labels).mean() > 0.6
+
+
+def test_a_share_of_the_labels_is_held_out_for_validation(graph, tmp_path):
+    run = fit(graph, tmp_path / "run", GCN(epochs=5), validate=0.5)
+    assert run.split.train.sum() == run.split.val.sum() == 6
+    assert (run.split.given[0] == (graph.labels >= 0)).all()
+    assert run.info["validate"] == 0.5
+    for share in (1, -0.1):
+        with pytest.raises(InputError, match="validation share must be at least 0 and below 1"):
+            fit(graph, tmp_path / "other", GCN(epochs=2), validate=share)
+    assert not (tmp_path / "other").exists()
+
+
+def test_the_default_method_is_dcgst_with_five_replicas(graph, tmp_path, monkeypatch):
+    used = []
+
+    def record(self, *_, **__):
+        used.append(self)
+        raise InputError("not now")
+
+    monkeypatch.setattr(DCGST, "fit", record)
+    with pytest.raises(InputError, match="not now"):
+        fit(graph, tmp_path / "run")
+    assert used[0].replicas == 5
+
+
+@pytest.mark.parametrize("model", [GCN(lr=1e30, epochs=20), GCN(device="elsewhere"), GCN(lr=0)])
+def test_a_fit_that_cannot_work_leaves_no_folder(graph, tmp_path, model):
+    with pytest.raises(InputError):
+        fit(graph, tmp_path / "run", model)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_that_cannot_be_created_is_named(graph, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"file/run cannot be written"):
+        fit(graph, tmp_path / "file" / "run", GCN(epochs=2))
+
+
+def test_a_fit_that_needs_more_memory_than_available_is_refused(graph, monkeypatch, tmp_path):
+    monkeypatch.setattr(checks.psutil, "virtual_memory", lambda: SimpleNamespace(available=2**20))
+    with pytest.raises(InputError, match=r"120 nodes with 3 classes need about 0.3 GiB of memory"):
+        fit(graph, tmp_path / "run", GCN(epochs=2))
+    assert not (tmp_path / "run").exists()
+
+
+def test_more_classes_need_more_memory(graph):
+    many = replace(graph, class_names=tuple(str(code) for code in range(10_000)))
+    assert memory_needed(many, GCN()) > memory_needed(graph, GCN())
