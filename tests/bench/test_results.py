@@ -13,7 +13,7 @@ from dcgst.bench.cells import Cell
 from dcgst.bench.experiments import cells_of, select_experiments
 from dcgst.bench.figures import FIGURES, compare_graphs, draw
 from dcgst.bench.figures.style import pad_runs
-from dcgst.bench.pages import summary_table, make_tables, render_page
+from dcgst.bench.pages import make_tables, render_page, summary_table
 from dcgst.bench.published import published_ablation, published_result
 from dcgst.bench.ranking import BETTER
 from dcgst.bench.records import Records

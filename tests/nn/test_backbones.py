@@ -270,5 +270,5 @@ def test_the_width_of_gat_must_be_a_multiple_of_its_heads():
 
 
 def test_an_unknown_backbone_is_refused_with_a_list():
-    with pytest.raises(InputError, match="unknown backbone 'gin'; .*: appnp, gat"):
+    with pytest.raises(InputError, match=r"unknown backbone 'gin'; .*: appnp, gat"):
         BACKBONES["gin"]
