@@ -79,7 +79,15 @@ def test_fit_from_csv(environment, tmp_path):
 
 
 def test_demo(environment, tmp_path):
-    printed = run(environment / "dcgst", "demo", "--quiet", cwd=tmp_path, env=clean(environment))
+    printed = run(
+        environment / "dcgst",
+        "demo",
+        "--quiet",
+        "--runs",
+        "1",
+        cwd=tmp_path,
+        env=clean(environment),
+    )
     assert "DC-GST" in printed
     assert "label propagation" in printed
     assert (tmp_path / "demo-run" / "report.html").exists()

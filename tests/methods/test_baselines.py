@@ -35,10 +35,10 @@ class TestLabelPropagation:
 
     @pytest.mark.parametrize("alpha", [0.3, 0.8])
     def test_one_step_by_hand(self, alpha):
-        """``F = α A Y + (1 - α) Y``, rows scaled to sum 1; node 1 has both labels as neighbors."""
-        given = np.array([[1.0, 0], [0, 0], [0, 1], [0, 0]])
-        mixed = alpha * normalized(path([0, -1, 1, -1]).adjacency) @ given + (1 - alpha) * given
-        fitted = LabelPropagation(alpha=alpha, steps=1).fit(path([0, -1, 1, -1]))
+        """``F = α A Y + (1 - α) Y``, rows scaled to sum 1; the labels are next to each other."""
+        given = np.array([[1.0, 0], [0, 1], [0, 0]])
+        mixed = alpha * normalized(path([0, 1, -1]).adjacency) @ given + (1 - alpha) * given
+        fitted = LabelPropagation(alpha=alpha, steps=1).fit(path([0, 1, -1]))
         np.testing.assert_allclose(
             fitted.proba_, mixed / mixed.sum(axis=1, keepdims=True), rtol=1e-5
         )

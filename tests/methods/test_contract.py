@@ -13,6 +13,7 @@ from dcgst import testing
 from dcgst.graph import Graph
 from dcgst.methods import GCN, METHODS, method
 from dcgst.methods.core.params import choices_of
+from dcgst.numerics import smoothing
 from dcgst.testing import CHECKS, check_method
 
 FEW = {
@@ -52,12 +53,13 @@ def quick(name):
 
 @pytest.fixture(autouse=True, scope="module")
 def shared_data():
-    """Create the graph and the splits of the checks once: they never change."""
+    """Create graph and splits of the checks once; for speed, EM uses one of three filters."""
     graph = testing.small_graph()
     splits = {runs: testing.small_split(graph, runs) for runs in (1, 2, 3)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(testing, "small_graph", lambda: graph)
         patch.setattr(testing, "small_split", lambda graph, runs=1: splits[runs])
+        patch.setattr(smoothing, "FILTERS", smoothing.FILTERS[-1:])
         yield
 
 

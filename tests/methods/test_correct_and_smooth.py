@@ -29,13 +29,15 @@ DENSE = normalized(path([0, 1, -1]).adjacency)
 @pytest.mark.parametrize("alpha", [0.4, 0.9])
 def test_correction_by_hand(operator, alpha):
     """Errors of one propagation step are scaled to the mean error of the labeled nodes."""
-    proba = np.array([[0.6, 0.4], [0.5, 0.5], [0.7, 0.3]])
-    error = np.array([[0.4, -0.4], [-0.5, 0.5], [0, 0]])
+    proba = np.array([[0.6, 0.3, 0.1], [0.5, 0.3, 0.2], [0.7, 0.2, 0.1]])
+    given = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 0]])
+    error = np.array([[0.4, -0.3, -0.1], [-0.5, 0.7, -0.2], [0, 0, 0]])
     propagated = alpha * DENSE @ error + (1 - alpha) * error
     size = np.abs(propagated).sum(axis=1, keepdims=True)
-    mean = (0.8 + 1.0) / 2
-    method = CorrectAndSmooth(correct_alpha=alpha, steps=1)
-    found = method.correct(torch.tensor(proba[None]).float(), GIVEN, operator)
+    mean = (0.8 + 1.4) / 2
+    found = CorrectAndSmooth(correct_alpha=alpha, steps=1).correct(
+        torch.tensor(proba[None]).float(), torch.tensor(given[None]).float(), operator
+    )
     np.testing.assert_allclose(found[0].numpy(), proba + mean * propagated / size, rtol=1e-5)
 
 

@@ -66,6 +66,29 @@ class TestStages:
         quick(growth=growth, stage_patience=9).solve(problem)
         assert seen == pytest.approx([4, 4 * (1 + growth), 4 * (1 + growth) ** 2])
 
+    def test_teacher_is_trained_on_the_labels_of_the_stage_before(self, monkeypatch):
+        problem = ring_problem([0, 1, 0, -1, -1, -1])
+        seen = []
+        monkeypatch.setattr(Teacher, "train", lambda self, labels, *_: seen.append(labels[0]))
+        monkeypatch.setattr(
+            DCGST, "select", lambda *_: selection_of([[1] * 6], [[0, 0, 0, 1, 1, 0]])
+        )
+        quick(max_stages=2).solve(problem)
+        assert [labels.tolist() for labels in seen] == [
+            [0, 1, 0, -1, -1, -1],
+            [0, 1, 0, 1, 1, -1],
+        ]
+
+    def test_runs_that_stop_early_are_not_changed_by_longer_runs(self, small):
+        split = sample(small, "ppr-s", per_class=4, runs=3, val_rate=0.1)
+        settings = {"stage_patience": 1, "max_stages": 5, "lr": 0.05}
+        together = quick(chunk=3, **settings).fit_runs(small, split)
+        stages = {len(result.history) for result in together}
+        assert len(stages) > 1, "choose data where the runs stop at different stages"
+        for result, alone in zip(together, quick(**settings).fit_runs(small, split), strict=True):
+            np.testing.assert_allclose(result.proba, alone.proba, atol=1e-4)
+            np.testing.assert_array_equal(result.labeled_stage, alone.labeled_stage)
+
     @pytest.mark.parametrize("accumulate", [True, False])
     def test_pseudo_labels_are_kept_only_if_accumulated(self, monkeypatch, accumulate):
         """Stage 1 selects nodes 3 and 4, stage 2 selects nodes 4 and 5."""
@@ -99,23 +122,36 @@ class TestStages:
         assert [record["stage"] for record in result.history] == [0, 1, 2, 3]
 
 
-def test_student_starts_from_the_teacher_with_the_lowest_validation_loss(problem, monkeypatch):
-    losses, of_student = [], []
-    select = DCGST.select
+class TestStart:
+    """The network that the student starts from, among the teachers of four stages."""
 
-    def recorded(self, logits, *args):
-        losses.append(float(cross_entropy(logits, problem.val_labels)))
-        return select(self, logits, *args)
+    def logits(self, problem, monkeypatch) -> tuple[list[torch.Tensor], torch.Tensor]:
+        """Logits of the teacher after each stage, and of the student before its training."""
+        teachers, students = [], []
+        select = DCGST.select
 
-    def untrained(self, student, labels, problem):
-        logits = student.outputs().logits
-        of_student.append(float(cross_entropy(logits, problem.val_labels)))
+        def recorded(self, logits, *args):
+            teachers.append(logits)
+            return select(self, logits, *args)
 
-    monkeypatch.setattr(DCGST, "select", recorded)
-    monkeypatch.setattr(DCGST, "train_student", untrained)
-    quick(lr=0.3, max_stages=4, stage_patience=9).solve(problem)
-    assert min(losses) < losses[-1], "choose data where the last stage is not the best"
-    assert of_student == [pytest.approx(min(losses), rel=1e-5)]
+        monkeypatch.setattr(DCGST, "select", recorded)
+        monkeypatch.setattr(
+            DCGST, "train_student", lambda _, student, *__: students.append(student.outputs())
+        )
+        quick(lr=0.3, max_stages=4, stage_patience=9).solve(problem)
+        return teachers, students[0].logits
+
+    def test_is_the_one_with_the_lowest_validation_loss(self, problem, monkeypatch):
+        teachers, student = self.logits(problem, monkeypatch)
+        losses = [float(cross_entropy(logits, problem.val_labels)) for logits in teachers]
+        best = int(np.argmin(losses))
+        assert 0 < best < 3, "choose data where neither the first nor the last stage is the best"
+        torch.testing.assert_close(student, teachers[best])
+
+    def test_is_the_last_one_without_validation(self, small, one_run, monkeypatch):
+        problem = problem_of(small, Split.of(one_run.train[0]))
+        teachers, student = self.logits(problem, monkeypatch)
+        torch.testing.assert_close(student, teachers[3])
 
 
 def test_student_is_trained_on_the_last_labels(problem, monkeypatch):
@@ -230,20 +266,13 @@ def test_paper_presets_have_the_published_weights():
 class TestBiasedLabels:
     def test_accuracy_is_higher_than_of_a_gcn(self):
         graph = load("digits")
-        split = sample(graph, "ppr-s", per_class=4, runs=2)
-        test = split.test(graph)
-
-        def accuracy(method):
-            results = method.fit_runs(graph, split)
-            hits = [
-                (r.labels == graph.labels)[t].mean() for r, t in zip(results, test, strict=True)
-            ]
-            return np.mean(hits)
-
-        plain = accuracy(GCN(epochs=60, hidden=32))
-        short = {"epochs": 60, "hidden": 32, "student_epochs": 20}
-        assert accuracy(DCGST(max_stages=3, **short)) > plain + 0.05
-        assert accuracy(DCGST(max_stages=8, prior="none", **short)) > plain + 0.02
+        split = sample(graph, "ppr-s", per_class=4, runs=1)
+        settings = {"epochs": 60, "hidden": 32}
+        plain = GCN(**settings).fit(graph, split).score(graph)
+        default = DCGST(max_stages=2, student_epochs=20, **settings)
+        assert default.fit(graph, split).score(graph) > plain + 0.05
+        without_prior = DCGST(max_stages=8, student_epochs=20, prior="none", **settings)
+        assert without_prior.fit(graph, split).score(graph) > plain + 0.02
 
     def test_shift_decreases_more_than_by_confidence(self):
         graph = synthetic(300, 4, features=16, seed=4)

@@ -31,11 +31,6 @@ def split(graph) -> Split:
     return sample(graph, "ppr-s", per_class=4, runs=1, val_rate=0.1)
 
 
-def test_without_validation_the_last_teacher_is_used(graph, split):
-    bare = Split(split.train, np.zeros_like(split.val), split.pool | split.val, split.runs)
-    assert np.isfinite(quick().fit(graph, bare).proba_).all()
-
-
 def test_one_label_per_class(graph):
     fitted = quick().fit(graph, sample(graph, "uniform", per_class=1, runs=1))
     assert fitted.audit_["chosen"].any()

@@ -192,6 +192,24 @@ class TestTraining:
         assert not torch.equal(parts[1].gcn.weight1, before[1])
 
 
+class TestSettings:
+    def test_temperature_is_that_of_the_sampling(self, problem, monkeypatch):
+        seen = []
+
+        def recorded(logits, streams, temperature):
+            seen.append(temperature)
+            return 0 * logits
+
+        monkeypatch.setattr(module, "sample_edges", recorded)
+        loss_of(make(problem, edge_temperature=0.7))
+        assert seen == [0.7]
+
+    def test_numbers_of_nodes_and_pairs_are_those_of_the_list(self, problem):
+        """Each of the ten nodes has nine possible partners."""
+        listed = make(problem, edge_nodes=3, edge_pairs=4).variants.pairs
+        assert listed.shape == (1, 3 * 9 + 4, 2)
+
+
 class TestEdges:
     def test_table_contains_every_listed_pair_once(self, problem):
         teacher = make(problem)

@@ -232,3 +232,13 @@ def test_ids_are_found_as_text(graph, run):
 def test_integer_ids_stay_integers(run):
     assert open_run(run.folder).predictions[7]["id"] == 7
     assert isinstance(run.graph, Graph)
+
+
+def test_the_test_nodes_of_an_official_split_are_stored(tmp_path):
+    graph = synthetic(120, 3, features=8, labels_per_class=4, seed=1)
+    some = np.arange(120) % 2 == 0
+    masks = {"train": graph.masks["train"], "test": graph.masks["test"] & some}
+    run = fit(replace(graph, masks=masks), tmp_path / "run", EM())
+    np.testing.assert_array_equal(
+        open_run(run.folder).split.test(run.graph), run.split.test(run.graph)
+    )

@@ -69,7 +69,7 @@ def command(
     quiet: QuietOption = False,
 ) -> None:
     """Measure the accuracy of methods on datasets under one protocol."""
-    names = [name if ":" in name else name.lower() for name in split_list(method_names)]
+    names = list(split_list(method_names))
     if sampler != "official" and rate is None and per_class is None:
         per_class = PER_CLASS
     labels = Labels(sampler, rate, per_class, runs, first_run)

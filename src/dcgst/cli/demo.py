@@ -26,7 +26,7 @@ from dcgst.methods import DCGST, EM, GCN, LabelPropagation, Method
 from dcgst.runs import fit
 from dcgst.splits import sample
 
-PER_CLASS, RUNS = 4, 5
+PER_CLASS = 4
 RANDOM, BIASED = ("uniform", "random"), ("ppr-s", "biased")
 
 
@@ -53,6 +53,7 @@ def command(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder for a run with its report.")
     ] = Path("demo-run"),
+    runs: Annotated[int, typer.Option(min=1, help="Runs of each method.")] = 5,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -63,8 +64,8 @@ def command(
     for row in ROWS:
         sampler, name = row.labels
         title = f"{row.title}, {name} labels"
-        with training_progress(title, RUNS * row.method.trainings, quiet or json) as callback:
-            labels = Labels(sampler, per_class=PER_CLASS, runs=RUNS)
+        with training_progress(title, runs * row.method.trainings, quiet or json) as callback:
+            labels = Labels(sampler, per_class=PER_CLASS, runs=runs)
             records.append(run_cell(graph, row.method, labels, callbacks=[callback]))
         if json:
             print_json(records[-1])
@@ -81,7 +82,7 @@ def command(
 def _show(graph: Graph, records: list[Record]) -> None:
     say(
         f"{graph.num_nodes:,} images of handwritten digits, each connected to its 5 nearest "
-        f"neighbors; {PER_CLASS} labels per class; mean of {RUNS} runs.\n",
+        f"neighbors; {PER_CLASS} labels per class; mean of {records[0].runs} runs.\n",
         wrap=True,
     )
     table = Table("labels", "method", "accuracy %", "shift", box=None)

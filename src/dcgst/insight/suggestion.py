@@ -156,7 +156,7 @@ def greedy_cover(
 def max_similarity(z: Tensor, others: Tensor) -> Tensor:
     """``(w,)`` similarity of each row to the most similar row of ``others``; 0 without others."""
     found = z.new_zeros(len(z))
-    for block in torch.split(others, CANDIDATES):
+    for block in torch.split(others, CANDIDATES) if len(others) else ():
         found = torch.maximum(found, similarity(z, block).amax(1))
     return found
 

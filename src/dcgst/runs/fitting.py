@@ -71,7 +71,8 @@ def fit(
     check_split(graph, split)
     check_memory(graph, model)
     folder = Path(folder)
-    identity = folder_format.identity(graph, split, model.name, model.config())
+    name = METHODS.name_of(type(model))
+    identity = folder_format.identity(graph, split, name, model.config())
     if folder_format.prepare(folder, identity, resume=resume, overwrite=overwrite):
         return open_run(folder)
     start = time.perf_counter()

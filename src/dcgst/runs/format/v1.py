@@ -53,6 +53,7 @@ def upgrade_arrays(
     table = _read_audit(audit, graph)
     return {
         "labeled_stage": arrays["stage"],
+        "test": arrays["pool"] & (graph.labels != UNKNOWN),
         **{f"audit_{name}": table[name] for name in AUDIT.names or ()},
         **{f"edges_{name}": np.zeros(0, EDGES)[name] for name in EDGES.names or ()},
     }

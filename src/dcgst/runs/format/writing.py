@@ -101,6 +101,7 @@ def _arrays_to_npz(stored: Stored) -> bytes:
         train=split.train[0],
         val=split.val[0],
         pool=split.pool[0],
+        test=split.test(graph)[0],
         proba=result.proba,
         labeled_stage=result.labeled_stage,
         agreement=result.agreement,
