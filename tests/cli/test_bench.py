@@ -146,19 +146,18 @@ class QuickDCGST(DCGST):
 
 @pytest.fixture
 def quick_demo(monkeypatch):
-    """The demo with small data, fewer runs and quick settings."""
+    """The demo with small data and quick settings."""
     quick = {"GCN": GCN(epochs=60), "DC-GST": QuickDCGST(),
              "DC-GST without EM": QuickDCGST(prior="none")}  # fmt: skip
     rows = [demo.Row(r.labels, r.title, quick.get(r.title, r.method)) for r in demo.ROWS]
     monkeypatch.setattr(demo, "ROWS", tuple(rows))
-    monkeypatch.setattr(demo, "RUNS", 2)
     monkeypatch.setattr(demo, "DCGST", QuickDCGST)
     monkeypatch.setattr(demo, "load", lambda name: synthetic(200, 3, features=12, seed=2))
 
 
 def test_the_demo_compares_random_and_biased_labels(quick_demo, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    done = dcgst("demo", "--json")
+    done = dcgst("demo", "--json", "--runs", 2)
     assert done.code == 0, done.err
     records = [json.loads(line) for line in done.out.splitlines()]
     assert len(records) == len(demo.ROWS)
@@ -169,7 +168,7 @@ def test_the_demo_compares_random_and_biased_labels(quick_demo, tmp_path, monkey
 
 
 def test_the_demo_writes_a_run_with_a_report(quick_demo, tmp_path):
-    done = dcgst("demo", "-o", tmp_path / "run", "--quiet")
+    done = dcgst("demo", "-o", tmp_path / "run", "--quiet", "--runs", 2)
     assert done.code == 0, done.err
     for row in demo.ROWS:
         assert row.title in done.out

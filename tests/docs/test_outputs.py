@@ -38,6 +38,7 @@ def test_wrong_outputs_are_replaced():
 def test_python_blocks_share_variables_and_hidden_commands_run():
     page = (
         "<!-- run: echo hidden > file.txt -->\n\n```python\nname = 'file.txt'\n```\n\n"
-        "```python\nfrom pathlib import Path\nprint(Path(name).read_text().strip())\n```\n\n```text\nhidden\n```\n"
+        "```python\nfrom pathlib import Path\n\nprint(Path(name).read_text().strip())\n```\n\n"
+        "```text\nhidden\n```\n"
     )
     assert run_docs.run_page(page) == page
