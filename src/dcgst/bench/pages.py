@@ -89,7 +89,8 @@ def summary_table(records: Records, runs: int = 10) -> str:
     body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
     return (
         f"{body}\n\nAccuracy in %, mean over the label rates of the paper and {runs} runs; in "
-        "parentheses the published value. More methods, label rates and significance: "
+        "parentheses the published value. ST: self-training; EM: clustering of smoothed features, "
+        "initialized by the labels. More methods, label rates and significance: "
         "[results](docs/results.md)."
     )
 

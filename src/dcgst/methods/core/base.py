@@ -54,7 +54,7 @@ class Method(ABC):
     replicas: int = param(1, "independent fits whose probabilities are averaged", low=1)
     device: str = param("auto", "where to compute: auto, cpu, cuda, cuda:1 …")
     chunk: int | None = param(
-        None, "replicas computed together; default all on a GPU, one on a CPU", low=1
+        None, "replicas computed together; default all on a GPU, mostly one on a CPU", low=1
     )
 
     @abstractmethod
@@ -90,9 +90,10 @@ class Method(ABC):
 
     @classmethod
     def nearest_preset(cls, preset: str, per_class: float) -> str:
-        """Return the preset, or of presets ``preset/LABELS`` the one nearest in labels per class.
+        """Return ``preset`` if it exists, else the best match among presets ``preset/LABELS``.
 
-        Some papers publish settings by number of labels per class.
+        The best match is the one whose LABELS is closest to ``per_class``. Some papers publish
+        settings by number of labels per class.
         """
         rows = {name: name.removeprefix(f"{preset}/") for name in cls.presets}
         counts = {name: int(row) for name, row in rows.items() if row.isdecimal()}
@@ -188,7 +189,13 @@ class Method(ABC):
         return self.labels_ if proba is self.proba_ else codes
 
     def score(self, graph: Graph | Data, mask: NDArray[np.bool_] | None = None) -> float:
-        """Accuracy against the labels of ``graph``; default: on the test nodes of the split."""
+        """Accuracy against the labels of ``graph``.
+
+        Args:
+            graph: the graph with true labels.
+            mask: nodes to evaluate. Default: the test nodes of the split; on another graph, all
+                nodes of known class.
+        """
         self._check_fitted()
         graph = as_graph(graph)
         if mask is not None:

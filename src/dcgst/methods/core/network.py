@@ -160,7 +160,7 @@ class Network:
             name: name of the checkpoint step.
             labels: -1 for unlabeled nodes.
             problem: validation labels, seeds, callbacks and checkpoint.
-            schedule: length and speed.
+            schedule: epochs, learning rate, weight decay and patience.
             number: number of the training within the method; another number, other random numbers.
             loss: replaces the cross entropy.
         """

@@ -62,7 +62,9 @@ class GraphTensors:
 
 @dataclass(frozen=True)
 class Problem:
-    """What a method may know of R runs. Labels of pool nodes are not part of it.
+    """The input of R fits. Labels of pool nodes are not part of it.
+
+    A fit is one replica of one run of a split. The fits are independent.
 
     On large graphs the node order differs from the user's. Results are arrays over all nodes; the
     runner converts them back.
@@ -72,7 +74,7 @@ class Problem:
         labels: ``(R, n)`` class codes of training nodes, -1 elsewhere.
         val_labels: ``(R, n)`` class codes of validation nodes, -1 elsewhere.
         pool: ``(R, n)`` bool, nodes to predict.
-        seeds: one per run.
+        seeds: one per fit.
         num_classes: number of classes C.
         callbacks: called with an event after each epoch and stage.
         checkpoint: stores expensive steps.

@@ -28,8 +28,8 @@ class Result:
     Attributes:
         proba: ``(n, C)`` probabilities, averaged over replicas.
         given: ``(n,)`` class codes of given labels, -1 elsewhere.
-        labeled_stage: ``(n,)`` the stage since which a node is in the training set: 0 for given
-            training labels, -1 for nodes without a label to train on.
+        labeled_stage: ``(n,)`` the stage since which a node has been in the training set without a
+            break: 0 for given training labels, -1 for nodes that are not in it.
         agreement: ``(n,)`` share of replicas that predict the same class.
         history: one record per replica and stage.
         stop_reason: why the training ended.

@@ -19,7 +19,7 @@ class PseudoLabels:
     """The labels to train on, and the stage in which each was assigned.
 
     Args:
-        given: ``(R, n)`` given labels, -1 elsewhere. They never change.
+        given: ``(R, n)`` training labels, -1 elsewhere. They never change.
         accumulate: whether pseudo-labels stay once assigned. Otherwise they are replaced in every
             stage.
 
@@ -57,8 +57,8 @@ class StopRule:
     Args:
         runs: R.
         max_stages: stages after which a run stops.
-        patience: stages without a lower shift after which a run stops earlier. A run then also
-            stops when the pool is exhausted. None: neither stops it.
+        patience: stop after this many stages without a new lowest shift, or when every pool node
+            has a label. None: stop after ``max_stages`` only.
         device: where the tensors are.
 
     Attributes:

@@ -14,7 +14,7 @@ from dcgst.methods.core.problem import Problem
 from dcgst.shift.cmd import labeled_shift
 
 GIVEN, NEVER = 0, -1
-"""Values of ``labeled_stage``: given by the user, and never labeled."""
+"""Values of ``labeled_stage``: a given training label, and not in the training set."""
 
 AUDIT = np.dtype(
     [
@@ -62,7 +62,7 @@ class Selection:
         candidates: bool, nodes that could be chosen.
         rank: rank by confidence among the nodes of the same predicted class, from 0.
         chosen: bool, nodes that get their predicted class as pseudo-label.
-        score: selection score from 0 to 1; None if confidence alone decides.
+        score: selection score from 0 to 1; None for methods without a score.
         ner: neighborhood entropy reduction, if computed.
         weight: weight of a label in the next training; None if all are equal.
     """

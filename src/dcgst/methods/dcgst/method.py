@@ -23,7 +23,7 @@ from dcgst.nn.base import Backbone, Output
 from dcgst.shift.ner import neighborhood_entropy_reduction
 from dcgst.shift.selection import SelectionObjective, ranks, relaxed_selection, select_top
 
-EDGE = "edge predictor (no effect unless edge_predictor is true)"
+EDGE = "edge predictor"
 SELECTION = "selection"
 UNSPECIFIED = "details that the paper does not specify"
 
@@ -57,8 +57,9 @@ class DCGST(NeuralMethod):
     last labels and the original graph.
 
     The ``paper/`` presets are the published method. The default differs: the teacher is trained on
-    the original graph, and its prediction is pooled with two predictions of seeded EM, one started
-    from the given labels and one from the teacher.
+    the original graph, and its prediction is averaged with two predictions of seeded EM, one
+    started from the training labels and one from the pretrained teacher. Details that the paper
+    does not specify are the same in all presets, except for ``ner_sum``.
 
     Paper: https://doi.org/10.1145/3616855.3635793
 
@@ -83,13 +84,13 @@ class DCGST(NeuralMethod):
     default_temperature: ClassVar[float] = 1.1
 
     prior: str = param(
-        "em", "predictions pooled with the teacher's: none, or seeded EM", choices=("none", "em")
+        "em", "predictions averaged with the teacher's: none, or seeded EM", choices=("none", "em")
     )
     stage_epochs: int = param(20, "epochs per stage", low=1)
     student_epochs: int = param(100, "epochs of the student", low=1)
     max_stages: int = param(20, "maximum number of stages", low=1)
     stage_patience: int = param(5, "stages without a lower CMD before stopping", low=1)
-    growth: float = param(0.5, "growth of K per stage", low=0, symbol="λ")
+    growth: float = param(0.5, "K is multiplied by 1 + growth after each stage", low=0, symbol="λ")
 
     ner_weight: float = param(0.1, "weight of NER", low=0, symbol="γ", group=SELECTION)
     criterion: str = param(
@@ -99,9 +100,15 @@ class DCGST(NeuralMethod):
         group=SELECTION,
     )
 
-    edge_predictor: bool = param(False, "train on graph variants instead of the original graph")
-    cmd_weight: float = param(8.0, "weight of the CMD in its loss", low=0, symbol="α", group=EDGE)
-    predictor_weight: float = param(0.3, "weight of its loss", low=0, symbol="β", group=EDGE)
+    edge_predictor: bool = param(
+        False, "train on graph variants instead of the original graph; see edge predictor below"
+    )
+    cmd_weight: float = param(
+        8.0, "weight of the CMD in the loss of the edge predictor", low=0, symbol="α", group=EDGE
+    )
+    predictor_weight: float = param(
+        0.3, "weight of that loss in the loss of the teacher", low=0, symbol="β", group=EDGE
+    )
     edge_nodes: int = param(
         200, "most shifted nodes, whose edges may change", low=0, symbol="m", group=EDGE
     )
@@ -175,7 +182,7 @@ class DCGST(NeuralMethod):
         return state.results(proba, student.model, teacher.edges())
 
     def teacher(self, problem: Problem) -> Teacher:
-        """Create a teacher with new parameters, with an edge predictor if there is to be one."""
+        """Create a teacher with new parameters; with edge predictor if ``edge_predictor`` is true."""
         settings = EdgeSettings(
             cmd_weight=self.cmd_weight,
             predictor_weight=self.predictor_weight,
@@ -196,21 +203,21 @@ class DCGST(NeuralMethod):
         return [em.predict_nodes(start, problem) for start in (given, from_teacher)]
 
     def combine(self, output: Output, prior: list[Prediction], problem: Problem) -> Tensor:
-        """``(R, n, C)`` logits: the network's alone, or pooled with the prior predictions."""
+        """``(R, n, C)`` log-probabilities, up to a constant per node: network alone or with EM."""
         if not prior:
             return output.logits
         network = Prediction.from_logits(output.logits, problem.val_labels)
         return log_pool([*prior, network]).log_proba
 
     def select(
-        self, logits: Tensor, z: Tensor, per_class: Tensor, problem: Problem, stage: int
+        self, log_proba: Tensor, z: Tensor, per_class: Tensor, problem: Problem, stage: int
     ) -> Selection:
         """Candidates by confidence; of these, the subset that minimizes shift minus NER."""
-        confidence, predicted = logits.softmax(-1).max(-1)
-        sizes = self.candidates_per_class(logits, per_class, problem)  # (R, C)
+        confidence, predicted = log_proba.softmax(-1).max(-1)
+        sizes = self.candidates_per_class(log_proba, per_class, problem)  # (R, C)
         rank = ranks(confidence, problem.pool, predicted)
         candidates = problem.pool & (rank < sizes.gather(1, predicted))
-        ner = neighborhood_entropy_reduction(logits, problem.graph.normalized)
+        ner = neighborhood_entropy_reduction(log_proba, problem.graph.normalized)
         if self.quota == "none":
             quotas, budget = None, (candidates.sum(1) / 2).ceil()  # δ
         else:
@@ -246,12 +253,14 @@ class DCGST(NeuralMethod):
         )
         return stored["q"].to(z.device)
 
-    def candidates_per_class(self, logits: Tensor, per_class: Tensor, problem: Problem) -> Tensor:
+    def candidates_per_class(
+        self, log_proba: Tensor, per_class: Tensor, problem: Problem
+    ) -> Tensor:
         """``(R, C)`` K of each class: equal, or shared by how often each class is predicted."""
         count = problem.num_classes
         if self.quota in ("none", "uniform"):
             return per_class.floor().clamp_min(1)[:, None].expand(-1, count)
-        share = (logits.softmax(-1) * problem.pool[..., None]).sum(1)
+        share = (log_proba.softmax(-1) * problem.pool[..., None]).sum(1)
         if self.quota == "balanced":
             share = share.sqrt()
         share = share / share.sum(1, keepdim=True).clamp_min(1e-12)

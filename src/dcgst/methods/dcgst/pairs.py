@@ -19,7 +19,7 @@ QUERIES = 20_000
 def list_pairs(
     z: Tensor, labeled: Tensor, problem: Problem, num_nodes: int, num_pairs: int
 ) -> Tensor:
-    """``(R, m * SIMILAR + e, 2)`` pairs around shifted nodes, and pairs by feature similarity.
+    """``(R, P, 2)`` pairs around shifted nodes and by similarity; P is at most m * SIMILAR + e.
 
     Args:
         z: ``(R, n, d)`` the representation in which shift is measured.
@@ -28,9 +28,8 @@ def list_pairs(
         num_nodes: m.
         num_pairs: e.
     """
-    # 1. The paper lets every pair with one of the m nodes change. Here, each of them may be
-    #    connected to its most similar nodes; an existing edge may be removed if it is among the
-    #    least similar edges of the graph.
+    # Departure 1 (docs/methods/dcgst.md): the paper lets every pair with one of the m nodes change.
+    # Here, each of them may gain or lose an edge to its most similar nodes.
     similar = problem.graph.similar_nodes(SIMILAR)
     by_features = pairs_by_similarity(problem, similar, num_pairs)
     nodes = most_shifted(z, labeled, problem.pool, min(num_nodes, labeled.shape[1]))
@@ -42,9 +41,10 @@ def list_pairs(
 def most_shifted(z: Tensor, labeled: Tensor, pool: Tensor, count: int) -> Tensor:
     """``(R, count)`` the nodes that contribute most to the shift between labeled and pool nodes.
 
-    A sample of a single node has no central moments: its CMD to another sample grows with the
-    distance to that sample's mean. Half of the nodes are the labeled ones farthest from the pool,
-    if there are that many; the others are the pool nodes farthest from the labeled ones.
+    The central moments of a single node are zero, so only the first term of its CMD depends on it:
+    the distance to the mean of the other sample. Half of the nodes are the labeled ones farthest
+    from the pool, if there are that many; the others are the pool nodes farthest from the labeled
+    ones.
 
     Args:
         z: ``(R, n, d)``.
@@ -52,6 +52,7 @@ def most_shifted(z: Tensor, labeled: Tensor, pool: Tensor, count: int) -> Tensor
         pool: ``(R, n)`` bool.
         count: number of nodes.
     """
+    # Priority: labeled nodes 0 … count // 2 - 1, pool nodes from count // 2 on, others 2n.
     n = z.shape[1]
     places = []
     for members, others in ((labeled, pool), (pool, labeled)):
@@ -66,7 +67,7 @@ def most_shifted(z: Tensor, labeled: Tensor, pool: Tensor, count: int) -> Tensor
 
 
 def pairs_by_similarity(problem: Problem, similar: SimilarNodes, count: int) -> Tensor:
-    """``(1, count, 2)`` pairs: half similar but not connected, half connected but dissimilar."""
+    """``(1, P, 2)``, P ≤ count: half similar but not connected, half connected but dissimilar."""
     pattern = problem.adjacency.pattern
     n = pattern.num_rows
     if count == 0:

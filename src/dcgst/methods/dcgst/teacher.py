@@ -138,6 +138,7 @@ class Teacher:
         settings = self.settings
         rows = (labels >= 0).any(0).nonzero().squeeze(-1)
         targets = labels[:, rows]
+        # With cmd_trains="predictor", the CMD reaches parameters through sampled edges only.
         has_gradient = settings.cmd_trains == "both" or self.variants is not None
         use_cmd = has_gradient and settings.cmd_weight > 0 and settings.predictor_weight > 0
 
@@ -197,7 +198,9 @@ class Teacher:
 
 def gradient_only_through(sampled: Tensor, value: Tensor) -> Tensor:
     """Return ``value`` ``(R,)`` with a gradient only through the sampled edges ``(R, P)``."""
-    # Zero if the representation does not depend on the edges, as in APPNP.
+    # ``linear`` has the gradient of ``value`` in ``sampled`` and none in the parameters of the
+    # network; the detached term restores the value. The gradient is zero if the representation
+    # does not depend on the edges, as in APPNP.
     (slope,) = torch.autograd.grad(
         value.sum(), sampled, retain_graph=True, allow_unused=True, materialize_grads=True
     )
