@@ -182,7 +182,7 @@ class DCGST(NeuralMethod):
         return state.results(proba, student.model, teacher.edges())
 
     def teacher(self, problem: Problem) -> Teacher:
-        """Create a teacher with new parameters; with edge predictor if ``edge_predictor`` is true."""
+        """Create a teacher with new parameters, with an edge predictor if the setting is true."""
         settings = EdgeSettings(
             cmd_weight=self.cmd_weight,
             predictor_weight=self.predictor_weight,
