@@ -153,10 +153,17 @@ class Backbone(nn.Module, ABC):
         """Return a network with the parameters of one replica only."""
         if self.replicas == 1:
             return self
-        selected = Backbone.from_config({**self.config(), "replicas": 1})
+        selected = type(self)(
+            [0],
+            self.num_features,
+            self.hidden,
+            self.num_classes,
+            self.dropout,
+            self.activation_name,
+        )
         state = {name: tensor[replica : replica + 1] for name, tensor in self.state_dict().items()}
         selected.load_state_dict(state)
-        return selected.to(self.weight1.device)
+        return selected.to(next(self.parameters()).device)
 
 
 BACKBONES: Registry[type[Backbone]] = Registry("backbone", "dcgst.backbones", subclass_of(Backbone))

@@ -77,7 +77,7 @@ class Problem:
         seeds: one per fit.
         num_classes: number of classes C.
         callbacks: called with an event after each epoch and stage.
-        checkpoint: stores expensive steps.
+        checkpoint: stores expensive steps; a problem can be solved once.
     """
 
     graph: GraphTensors
