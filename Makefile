@@ -58,6 +58,6 @@ clean:
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	@echo "Installing into $(VENV), one or two minutes …"
+	@echo "Installing into $(VENV), a few minutes …"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	touch $@

@@ -6,6 +6,7 @@ import csv
 import os
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from importlib.metadata import distribution
 from pathlib import Path
@@ -43,7 +44,11 @@ def environment(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("package")
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT)
     (wheel,) = folder.glob("*.whl")
-    assert list(folder.glob("*.tar.gz")), "no source distribution"
+    (sources,) = folder.glob("*.tar.gz")
+    with tarfile.open(sources) as archive:
+        top = {name.split("/")[1] for name in archive.getnames() if "/" in name}
+    assert not top & {"run", "dist", ".venv", "site"}, "files of the user in the distribution"
+    assert {"src", "tests", "README.md", "LICENSE"} <= top
     run(sys.executable, "-m", "venv", "--without-pip", folder / "env")
     python = folder / "env" / "bin" / "python"
     run(

@@ -59,7 +59,11 @@ def test_bench_accepts_a_class_a_graph_file_and_a_function(user_folder):
                  "--json")  # fmt: skip
     assert done.code == 0, done.err
     mine, lp = (json.loads(line) for line in done.out.splitlines())
-    assert (mine["method"], mine["dataset"], lp["method"]) == ("mine", "graph", "lp")
+    assert (mine["method"], mine["dataset"], lp["method"]) == (
+        "user_code:Mine",
+        "graph",
+        "lp",
+    )
     assert mine["sampler"] == "user_code:first_nodes"
     assert mine["settings"]["epochs"] == 2
 
@@ -68,7 +72,7 @@ def test_bench_prints_a_table_of_a_class(user_folder):
     done = dcgst("bench", "--method", "user_code:Mine", "--dataset", "graph.npz", "--per-class", 4,
                  "--runs", 1, *QUICK)  # fmt: skip
     assert done.code == 0, done.err
-    assert "mine" in done.out
+    assert "user_code:Mine " in done.out
     assert "4/class" in done.out
 
 

@@ -14,7 +14,7 @@ from dcgst.engine.device import resolve_device
 from dcgst.engine.training import Callback
 from dcgst.evaluate.metrics import accuracy
 from dcgst.graph import Graph
-from dcgst.methods import Method
+from dcgst.methods import METHODS, Method
 from dcgst.splits import Split, sample
 from dcgst.version import versions
 
@@ -139,7 +139,7 @@ def run_cell(
     ]
     return Record(
         dataset=graph.name,
-        method=method.name,
+        method=METHODS.name_of(type(method)),
         backbone=method.config().get("backbone"),
         sampler=labels.sampler,
         rate=labels.rate,

@@ -152,9 +152,7 @@ def _labels_per_class(graph: Graph, labels: Labels) -> float:
 def _title(record: Record) -> str:
     """The method, with its backbone and preset if they are not the default."""
     others = []
-    default = (
-        getattr(METHODS[record.method], "backbone", None) if record.method in METHODS else None
-    )
+    default = getattr(METHODS[record.method], "backbone", None)
     if record.backbone not in (None, default):
         others.append(str(record.backbone))
     if record.preset != "default":

@@ -97,12 +97,17 @@ def _show(graph: Graph, records: list[Record]) -> None:
     say(
         f"\nBiased labels cost a GCN {unbiased - biased:.1f} points; DC-GST gains "
         f"{ours - biased:.1f}. Biased labels are close to each other in the graph.\n"
-        "Shift: CMD between labeled and other nodes, before and after pseudo-labels.",
+        "Shift (CMD): distance between labeled and other nodes, 0 if they look the same, in each "
+        "method's own representation; → after pseudo-labels.",
         wrap=True,
     )
     best = max(range(1, len(ROWS)), key=lambda i: records[i].mean)
     if ROWS[best].title != "DC-GST":
-        say(f"On these data, {ROWS[best].title} is the most accurate with biased labels.")
+        say(
+            f"On these data, {ROWS[best].title} is the most accurate with biased labels. "
+            "Which method is best depends on the graph; compare them with dcgst bench.",
+            wrap=True,
+        )
 
 
 def _first_run(graph: Graph) -> Graph:

@@ -209,7 +209,7 @@ def _advice(found: Diagnosis) -> list[str]:
     if found.homophily is not None and found.homophily < 0.5:
         advice.append("Compare with --method mlp, which uses features only.")
     if found.biased:
-        advice.append("Use the default, DC-GST: it is designed for biased labels.")
+        advice.append("The default, DC-GST, is designed for biased labels; compare it with a GCN.")
         advice.append("If you can label more nodes, choose them with dcgst suggest.")
     else:
         advice.append("--method em is faster than the default and nearly as accurate here.")

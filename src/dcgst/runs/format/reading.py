@@ -88,8 +88,7 @@ def read(folder: Path) -> Stored:
 
 
 def _read(folder: Path, info: dict[str, Any]) -> Stored:
-    with open(folder / ARRAYS, "rb") as file, np.load(file, allow_pickle=False) as archive:
-        arrays = {name: archive[name] for name in archive.files}
+    arrays = _read_arrays(folder / ARRAYS)
     graph = _graph_of(arrays, str(info["name"]))
     if info["format"] == 1:
         info = v1.upgrade_info(info)
@@ -115,6 +114,14 @@ def _read(folder: Path, info: dict[str, Any]) -> Stored:
         models=_read_models(folder / MODELS, info["models"]),
     )
     return Stored(info, graph, split, result)
+
+
+def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except DAMAGED as error:
+        raise InputError(f"{path} is damaged ({error}); fit again with --overwrite") from error
 
 
 def _graph_of(arrays: Mapping[str, NDArray[Any]], name: str) -> Graph:
