@@ -1,7 +1,7 @@
 """Time of a full fit of DC-GST on the CPU, compared with 200 epochs of a standard PyG GCN.
 
 ``ratio`` is the time of the 200 PyG epochs, with a validation after each epoch, divided by the time
-of a full fit: teacher, prior, all stages, student. Peak memory is that of each process, libraries
+of a full fit: teacher, EM, all stages, student. Peak memory is that of each process, libraries
 and data included.
 
     python benchmarks/fit.py --dataset cora --preset default --json

@@ -28,7 +28,7 @@ def epoch_ms(graph: Graph, split: Split, device: str, epochs: int, rounds: int) 
     replicas = len(split)
 
     def train(count: int) -> float:
-        method = GCN(epochs=count, chunk=replicas, device=device)
+        method = GCN(epochs=count, chunk_size=replicas, device=device)
         start = time.perf_counter()
         method.fit_runs(graph, split)
         if device == "cuda":

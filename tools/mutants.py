@@ -5,8 +5,10 @@
     python tools/mutants.py --show                 list the survivors of the last run
 
 A mutant is one changed operator, number, condition or statement. It is *killed* if a test fails.
-For each mutant, only those test files run that execute the changed line, fastest first. Which ones
-these are is measured once with coverage and stored in ``.mutants/``; ``--measure`` repeats it.
+For each mutant, only those tests run that execute the changed line, or, for a line that runs when
+its module is imported, the tests that execute any function of the module. The tests of the same
+package run first, then the fastest ones, up to two minutes in all. Which tests execute a line is
+measured once with coverage and stored in ``.mutants/``; ``--measure`` repeats it.
 
 Not mutated, because the result would be equivalent: docstrings, annotations, text, decorators,
 numbers assigned to names that start with ``_`` (block sizes), ``if TYPE_CHECKING``, error messages.
@@ -24,26 +26,60 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
+import coverage
+import pytest
 from mutations import SOURCE, Mutant, mutants_of, mutate
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("shift", "methods", "splits", "evaluate", "runs", "io")
 CACHE = ROOT / ".mutants"
 WORKERS = 2
+BUDGET = 120.0  # seconds of tests for one mutant
 
 
 @dataclass
 class Outcome:
-    """What happened to a mutant: killed by a test file, or survived."""
+    """What happened to a mutant: killed by its tests, or survived."""
 
     mutant: Mutant
-    killed_by: str | None
+    killed: bool
     seconds: float
+
+
+class Coverage:
+    """The tests, how long each takes, and which of them execute a line."""
+
+    def __init__(self, seconds: dict[str, float], lines: dict[str, dict[str, list[str]]]) -> None:
+        self.seconds = seconds
+        self.lines = lines
+
+    @classmethod
+    def load(cls, path: Path) -> Coverage:
+        return cls(**json.loads(path.read_text()))
+
+    def tests_of(self, mutant: Mutant) -> list[str]:
+        """The tests to run for a mutant, in order, at most ``BUDGET`` seconds of them."""
+        by_line = self.lines.get(mutant.path, {})
+        tests = by_line.get(str(mutant.line), [])
+        if not tests:
+            tests = sorted({test for found in by_line.values() for test in found})
+        package = f"tests/{mutant.path.split('/')[1]}/"
+        ordered = sorted(tests, key=lambda t: (not t.startswith(package), self.seconds[t]))
+        total = 0.0
+        kept: list[str] = []
+        for test in ordered:
+            total += self.seconds[test]
+            if total > BUDGET and kept:
+                break
+            kept.append(test)
+        return kept
 
 
 def in_child(work: Callable[[], int], seconds: float) -> int:
@@ -64,95 +100,160 @@ def in_child(work: Callable[[], int], seconds: float) -> int:
     return os.waitstatus_to_exitcode(status)
 
 
-def run_tests(files: list[str], source: Path) -> int:
-    """Run test files against a source folder, in this process."""
-    import pytest
+class Selected:
+    """A pytest plugin that keeps the given tests, in the given order."""
 
+    def __init__(self, tests: list[str]) -> None:
+        self.order = {test: place for place, test in enumerate(tests)}
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items[:] = [item for item in items if item.nodeid in self.order]
+        items.sort(key=lambda item: self.order[item.nodeid])
+
+
+def run_tests(files: list[str], source: Path, plugins: list[object]) -> int:
+    """Run test files against a source folder, in this process."""
     sys.path.insert(0, str(source))
     os.environ["PYTHONPATH"] = str(source)
     os.chdir(ROOT)
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    return int(pytest.main([*options, *files]))
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    return int(pytest.main([*options, *files], plugins=plugins))
 
 
-def measure() -> dict[str, dict[str, object]]:
-    """For each test file, its run time and the lines of the source that it executes."""
-    found = {}
-    for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        name = str(path.relative_to(ROOT))
-        if path.parent.name == "docs" or path.name == "test_package.py":
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            data = Path(folder, "coverage")
-            start = time.perf_counter()
-            code = in_child(partial(_measure_file, name, data), 900)
-            seconds = time.perf_counter() - start
-            if code != 0:
-                print(f"{name}: exit code {code}, not used", flush=True)
-                continue
-            found[name] = {"seconds": seconds, "lines": _read_coverage(data)}
-            print(f"{name}: {seconds:.1f} s", flush=True)
+class Recorder:
+    """A pytest plugin that tells coverage which test is running.
+
+    A fixture that several tests share is recorded under its own name.
+    """
+
+    def __init__(self, tracer: coverage.Coverage) -> None:
+        self.tracer = tracer
+        self.context = [""]
+        self.seconds: dict[str, float] = {}
+        self.fixtures: dict[str, list[str]] = {}
+
+    @contextmanager
+    def recording(self, context: str) -> Iterator[None]:
+        self.context.append(context)
+        self.tracer.switch_context(context)
+        try:
+            yield
+        finally:
+            self.context.pop()
+            self.tracer.switch_context(self.context[-1])
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        start = time.perf_counter()
+        with self.recording(item.nodeid):
+            result = yield
+        self.seconds[item.nodeid] = time.perf_counter() - start
+        found = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009
+        self.fixtures[item.nodeid] = [_fixture_name(f) for all_ in found.values() for f in all_]
+        return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Iterator[None]:
+        if fixturedef.scope == "function":
+            return (yield)
+        with self.recording(_fixture_name(fixturedef)):
+            return (yield)
+
+    @property
+    def tests(self) -> dict[str, list[str]]:
+        """For each context, the tests that execute its lines."""
+        found: dict[str, list[str]] = {test: [test] for test in self.seconds}
+        for test, names in self.fixtures.items():
+            for name in names:
+                found.setdefault(name, []).append(test)
+        return found
+
+
+def _fixture_name(fixture: pytest.FixtureDef[object]) -> str:
+    return f"fixture {fixture.baseid}::{fixture.argname}"
+
+
+def measure() -> None:
+    """Measure which tests execute which lines, in two processes, and store it."""
+    files = [
+        str(path.relative_to(ROOT))
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if path.parent.name != "docs" and path.name not in ("test_package.py", "test_style.py")
+    ]
     CACHE.mkdir(exist_ok=True)
-    (CACHE / "coverage.json").write_text(json.dumps(found))
-    return found
+    print("Measuring which tests execute which lines, a few minutes …", flush=True)
+    parts = [CACHE / f"part{number}.json" for number in range(WORKERS)]
+    with ThreadPoolExecutor(WORKERS) as pool:
+        jobs = [
+            pool.submit(in_child, partial(_measure_files, files[number::WORKERS], part), 3600)
+            for number, part in enumerate(parts)
+        ]
+        if any(job.result() != 0 for job in jobs):
+            raise SystemExit("The tests fail without any mutation. Run `make test` first.")
+    seconds: dict[str, float] = {}
+    lines: dict[str, dict[str, list[str]]] = {}
+    for part in parts:
+        found = json.loads(part.read_text())
+        seconds |= found["seconds"]
+        for path, by_line in found["lines"].items():
+            for line, tests in by_line.items():
+                lines.setdefault(path, {}).setdefault(line, []).extend(tests)
+        part.unlink()
+    (CACHE / "coverage.json").write_text(json.dumps({"seconds": seconds, "lines": lines}))
 
 
-def _measure_file(name: str, data: Path) -> int:
-    import coverage
-
-    tracer = coverage.Coverage(data_file=str(data), source=[str(SOURCE / "dcgst")])
+def _measure_files(files: list[str], output: Path) -> int:
+    tracer = coverage.Coverage(data_file=None, source=[str(SOURCE / "dcgst")])
+    recorder = Recorder(tracer)
     tracer.start()
-    code = run_tests([name], SOURCE)
+    code = run_tests(files, SOURCE, [recorder])
     tracer.stop()
-    tracer.save()
+    data, tests_of = tracer.get_data(), recorder.tests
+    lines = {
+        str(Path(file).relative_to(SOURCE)): {
+            str(line): sorted({test for c in contexts for test in tests_of.get(c, [])})
+            for line, contexts in data.contexts_by_lineno(file).items()
+        }
+        for file in data.measured_files()
+    }
+    output.write_text(json.dumps({"seconds": recorder.seconds, "lines": lines}))
     return code
 
 
-def _read_coverage(data: Path) -> dict[str, list[int]]:
-    import coverage
-
-    stored = coverage.CoverageData(str(data))
-    stored.read()
-    return {
-        str(Path(file).relative_to(SOURCE)): sorted(stored.lines(file) or [])
-        for file in stored.measured_files()
-    }
-
-
-def run_mutant(mutant: Mutant, coverage_map: dict[str, dict[str, object]]) -> Outcome:
-    """Run the test files that execute the line of a mutant, fastest first, until one fails."""
+def run_mutant(mutant: Mutant, measured: Coverage) -> Outcome:
+    """Run the tests of a mutant until one fails."""
     start = time.perf_counter()
-    files = [
-        (float(about["seconds"]), name)  # type: ignore[arg-type]
-        for name, about in coverage_map.items()
-        if mutant.line in about["lines"].get(mutant.path, [])  # type: ignore[attr-defined]
-    ]
+    tests = measured.tests_of(mutant)
+    package = f"tests/{mutant.path.split('/')[1]}/"
+    near = [test for test in tests if test.startswith(package)]
+    far = [test for test in tests if not test.startswith(package)]
+    killed = False
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "src")
         shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
         changed = mutate(SOURCE / mutant.path, mutant.index)
         (source / mutant.path).write_text(changed, encoding="utf-8")
-        for seconds, name in sorted(files):
-            code = in_child(partial(run_tests, [name], source), 3 * seconds + 30)
-            if code != 0:
-                return Outcome(mutant, name, time.perf_counter() - start)
-    return Outcome(mutant, None, time.perf_counter() - start)
+        for part in (near, far):
+            if part and not killed:
+                files = sorted({test.split("::")[0] for test in part})
+                limit = 15 + 4 * sum(measured.seconds[test] for test in part)
+                work = partial(run_tests, ["-x", *files], source, [Selected(part)])
+                killed = in_child(work, limit) != 0
+    return Outcome(mutant, killed, time.perf_counter() - start)
 
 
-def run_all(mutants: list[Mutant], coverage_map: dict[str, dict[str, object]]) -> list[Outcome]:
+def run_all(mutants: list[Mutant], measured: Coverage) -> list[Outcome]:
     """Run all mutants with several workers, and print each outcome."""
-    from concurrent.futures import ThreadPoolExecutor, as_completed
-
     outcomes = []
     start = time.perf_counter()
     with ThreadPoolExecutor(WORKERS) as pool:
-        futures = [pool.submit(run_mutant, mutant, coverage_map) for mutant in mutants]
+        futures = [pool.submit(run_mutant, mutant, measured) for mutant in mutants]
         for number, future in enumerate(as_completed(futures), 1):
             outcome = future.result()
             outcomes.append(outcome)
             left = (time.perf_counter() - start) / number * (len(mutants) - number) / 60
             mutant = outcome.mutant
-            state = "killed  " if outcome.killed_by else "SURVIVED"
+            state = "killed  " if outcome.killed else "SURVIVED"
             print(
                 f"{number:>4}/{len(mutants)} {state} {mutant.path}:{mutant.line} "
                 f"{mutant.description} ({left:.0f} min left)",
@@ -167,14 +268,14 @@ def report(outcomes: list[Outcome]) -> None:
     for outcome in outcomes:
         package = outcome.mutant.path.split("/")[1]
         total[package] += 1
-        killed[package] += outcome.killed_by is not None
+        killed[package] += outcome.killed
     print(f"\n{'package':<10} {'mutants':>8} {'killed':>8} {'share':>7}")
     for package in sorted(total):
         share = killed[package] / total[package]
         print(f"{package:<10} {total[package]:>8} {killed[package]:>8} {share:>7.0%}")
     share = sum(killed.values()) / max(1, sum(total.values()))
     print(f"{'all':<10} {sum(total.values()):>8} {sum(killed.values()):>8} {share:>7.0%}")
-    survivors = [outcome.mutant for outcome in outcomes if outcome.killed_by is None]
+    survivors = [outcome.mutant for outcome in outcomes if not outcome.killed]
     if survivors:
         print("\nSurvivors:")
     for mutant in sorted(survivors, key=lambda m: (m.path, m.line)):
@@ -194,27 +295,24 @@ def main() -> None:
     options = parser.parse_args()
     results = CACHE / "outcomes.json"
     if options.show:
-        stored = json.loads(results.read_text())
-        report([Outcome(Mutant(**o["mutant"]), o["killed_by"], o["seconds"]) for o in stored])
+        last = json.loads(results.read_text())
+        report([Outcome(Mutant(**o["mutant"]), o["killed"], o["seconds"]) for o in last])
         return
     os.environ["OMP_NUM_THREADS"] = "1"
     import numpy  # noqa: F401  imported here so that forked processes need not
-    import pytest  # noqa: F401
     import scipy.sparse  # noqa: F401
     import sklearn  # noqa: F401
     import torch
 
     torch.set_num_threads(1)
-    stored_map = CACHE / "coverage.json"
-    coverage_map = (
+    stored = CACHE / "coverage.json"
+    if options.measure or not stored.exists():
         measure()
-        if options.measure or not stored_map.exists()
-        else json.loads(stored_map.read_text())
-    )
+    measured = Coverage.load(stored)
     files = [f for p in PACKAGES for f in sorted((SOURCE / "dcgst" / p).rglob("*.py"))]
     population = [m for f in files if options.only in str(f) for m in mutants_of(f)]
     sample = random.Random(options.seed).sample(population, min(options.count, len(population)))
-    outcomes = run_all(sample, coverage_map)
+    outcomes = run_all(sample, measured)
     CACHE.mkdir(exist_ok=True)
     results.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1))
     report(outcomes)

@@ -116,7 +116,7 @@ def _irrelevant_parts(node: ast.AST) -> list[ast.AST]:
             return [node]
         case ast.If(test=test) if "TYPE_CHECKING" in ast.unparse(test):
             return [node]
-        case ast.keyword(arg="strict" | "kind" | "stable") | ast.Raise():
+        case ast.keyword(arg="strict" | "kind" | "stable" | "force") | ast.Raise():
             return [node]
         case _:
             return []

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dcgst.datasets import synthetic
 from dcgst.graph import Graph
 from dcgst.methods.core.base import Method
-from dcgst.methods.core.trace import GIVEN, NEVER
+from dcgst.methods.core.trace import NOT_LABELED, TRAINING_LABEL
 from dcgst.splits import Split, sample
 
 
@@ -94,9 +94,9 @@ def check_given_labels_are_kept(make: Make) -> None:
     wrong[np.flatnonzero(train)[0]] = (wrong[np.flatnonzero(train)[0]] + 1) % graph.num_classes
     method = make().fit(graph.with_labels(wrong), split)
     np.testing.assert_array_equal(method.labels_[train], wrong[train])
-    assert (method.labeled_stage_[train] == GIVEN).all()
-    assert (method.labeled_stage_[~train] != GIVEN).all()
-    assert (method.labeled_stage_[val] == NEVER).all()
+    assert (method.labeled_stage_[train] == TRAINING_LABEL).all()
+    assert (method.labeled_stage_[~train] != TRAINING_LABEL).all()
+    assert (method.labeled_stage_[val] == NOT_LABELED).all()
 
 
 def check_audit(make: Make) -> None:
@@ -105,10 +105,10 @@ def check_audit(make: Make) -> None:
     split = small_split(graph)
     method = make().fit(graph, split)
     assert split.pool[0][method.audit_["node"]].all(), "a candidate outside the pool"
-    pseudo = method.labeled_stage_ > GIVEN
+    pseudo = method.labeled_stage_ > TRAINING_LABEL
     assert split.pool[0][pseudo].all(), "a pseudo-label outside the pool"
-    chosen = method.audit_[method.audit_["chosen"]]
-    assert set(np.flatnonzero(pseudo)) <= set(chosen["node"])
+    selected = method.audit_[method.audit_["selected"]]
+    assert set(np.flatnonzero(pseudo)) <= set(selected["node"])
     for record in method.history_:
         if record["stage"] > 0:
             assert {"cmd_before", "cmd", "accuracy", "candidates"} <= record.keys()
@@ -142,8 +142,8 @@ def check_runs_are_independent(make: Make) -> None:
     """A run gives the same result alone, together with others, and by ``fit``."""
     graph = small_graph()
     split = small_split(graph, runs=3)
-    together = make(chunk=3).fit_runs(graph, split)
-    one_by_one = make(chunk=1).fit_runs(graph, split)
+    together = make(chunk_size=3).fit_runs(graph, split)
+    one_by_one = make(chunk_size=1).fit_runs(graph, split)
     for run in range(3):
         _assert_close(together[run].proba, one_by_one[run].proba)
         _assert_close(make().fit(graph, split[run]).proba_, one_by_one[run].proba)
@@ -156,7 +156,7 @@ def check_runs_without_validation_are_independent(make: Make) -> None:
     val = split.val.copy()
     val[1] = False
     mixed = dataclasses.replace(split, val=val)
-    together = make(chunk=2).fit_runs(graph, mixed)
+    together = make(chunk_size=2).fit_runs(graph, mixed)
     for run in range(2):
         (alone,) = make().fit_runs(graph, mixed[run])
         _assert_close(together[run].proba, alone.proba)
@@ -206,7 +206,7 @@ def check_empty_pool(make: Make) -> None:
     method = make().fit(graph, Split.of(np.ones(graph.num_nodes, dtype=bool)))
     np.testing.assert_array_equal(method.labels_, graph.labels)
     assert method.audit_.size == 0
-    assert (method.labeled_stage_ == GIVEN).all()
+    assert (method.labeled_stage_ == TRAINING_LABEL).all()
 
 
 def check_pyg_data(make: Make) -> None:

@@ -45,7 +45,7 @@ def test_key_depends_on_settings_and_runs_but_not_on_device():
     cell = Cell("cora", "st", 0.02)
     fields = dataclasses.asdict(make_record(cell, [50.0]))
     assert key_of(fields) == cell.key
-    other_device = {**fields, "settings": {**fields["settings"], "device": "cuda", "chunk": 3}}
+    other_device = {**fields, "settings": {**fields["settings"], "device": "cuda", "chunk_size": 3}}
     assert key_of(other_device) == cell.key
     other_setting = {**fields, "settings": {**fields["settings"], "stages": 2}}
     assert key_of(other_setting) != cell.key
@@ -57,7 +57,7 @@ def test_key_depends_on_settings_and_runs_but_not_on_device():
 def test_missing_setting_counts_as_its_default():
     cell = Cell("cora", "gcn", 0.02)
     fields = dataclasses.asdict(make_record(cell, [50.0]))
-    del fields["settings"]["keep"]
+    del fields["settings"]["keep_epoch"]
     assert key_of({**fields, "runs": cell.runs}) == cell.key
 
 

@@ -114,7 +114,9 @@ def test_original_graph_and_variant_are_drawn():
     model = DCGST(edge_predictor=True, edge_nodes=20, edge_pairs=20, **quick).fit(graph)
     original, variant = compare_graphs(graph, model).axes
     assert variant.collections
-    changed = model.edges_[(model.edges_["probability"] > 0.5) != model.edges_["present"]]
+    changed = model.edge_probabilities_[
+        (model.edge_probabilities_["probability"] > 0.5) != model.edge_probabilities_["present"]
+    ]
     assert changed.size
     assert len(original.lines) != len(variant.lines)
 

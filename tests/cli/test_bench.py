@@ -149,7 +149,7 @@ class QuickDCGST(DCGST):
 def quick_demo(monkeypatch):
     """The demo with small data and quick settings."""
     quick = {"GCN": GCN(epochs=60), "DC-GST": QuickDCGST(),
-             "DC-GST without EM": QuickDCGST(prior="none")}  # fmt: skip
+             "DC-GST without EM": QuickDCGST(ensemble="none")}  # fmt: skip
     rows = [demo.Row(r.labels, r.title, quick.get(r.title, r.method)) for r in demo.ROWS]
     monkeypatch.setattr(demo, "ROWS", tuple(rows))
     monkeypatch.setattr(demo, "DCGST", QuickDCGST)

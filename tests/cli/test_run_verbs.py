@@ -64,7 +64,7 @@ def test_explain_prints_candidacies(run_folder):
     )
     found = json.loads(dcgst("explain", run_folder, pseudo, "--json").out)
     assert (found["id"], found["source"]) == (pseudo, "pseudo")
-    assert any(candidacy["chosen"] for candidacy in found["candidacies"])
+    assert any(candidacy["selected"] for candidacy in found["candidacies"])
     shown = dcgst("explain", run_folder, pseudo)
     assert "replica stage" in shown.words
     assert "It first got a pseudo-label" in shown.out

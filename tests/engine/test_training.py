@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from dcgst.engine.checkpoint import Checkpoint
-from dcgst.engine.training import BestState, Schedule, Validation, cross_entropy, train
+from dcgst.engine.training import BestState, TrainingOptions, Validation, cross_entropy, train
 
 
 class Points(nn.Module):
@@ -28,17 +28,17 @@ def everywhere(measure, replicas):
 
 def test_each_replica_is_trained_independently():
     together = Points([0.0, 5.0])
-    train("t", together, squared_distance(together, [1.0, -1.0]), Schedule(50, 0.1, 0.0))
+    train("t", together, squared_distance(together, [1.0, -1.0]), TrainingOptions(50, 0.1, 0.0))
     for start, target, value in zip([0.0, 5.0], [1.0, -1.0], together.at.tolist(), strict=True):
         alone = Points([start])
-        train("t", alone, squared_distance(alone, [target]), Schedule(50, 0.1, 0.0))
+        train("t", alone, squared_distance(alone, [target]), TrainingOptions(50, 0.1, 0.0))
         assert alone.at.tolist() == pytest.approx([value])
 
 
 def test_weight_decay_pulls_toward_zero():
     free, decayed = Points([0.0]), Points([0.0])
-    train("t", free, squared_distance(free, [1.0]), Schedule(300, 0.1, 0.0))
-    train("t", decayed, squared_distance(decayed, [1.0]), Schedule(300, 0.1, 2.0))
+    train("t", free, squared_distance(free, [1.0]), TrainingOptions(300, 0.1, 0.0))
+    train("t", decayed, squared_distance(decayed, [1.0]), TrainingOptions(300, 0.1, 2.0))
     assert free.at.tolist() == pytest.approx([1.0], abs=1e-3)
     # The gradient 2(x - 1) + 2x is zero at 1/2.
     assert decayed.at.tolist() == pytest.approx([0.5], abs=1e-3)
@@ -56,7 +56,7 @@ def test_the_model_ends_in_the_best_state_of_each_replica():
         "t",
         model,
         squared_distance(model, [1.0, 1.0]),
-        Schedule(40, 0.1, 0.0),
+        TrainingOptions(40, 0.1, 0.0),
         validation=everywhere(measure, 2),
     )
     states = torch.stack(path)
@@ -80,7 +80,7 @@ def test_patience_stops_each_replica_as_if_it_were_alone():
             "t",
             model,
             squared_distance(model, [1.0] * len(targets)),
-            Schedule(200, 0.05, 0.0, patience=4),
+            TrainingOptions(200, 0.05, 0.0, patience=4),
             validation=everywhere(measure, len(targets)),
         )
         return model, result
@@ -99,7 +99,7 @@ def test_replicas_without_validation_nodes_keep_their_last_state():
         "t",
         model,
         squared_distance(model, [1.0, 1.0]),
-        Schedule(30, 0.1, 0.0, patience=5),
+        TrainingOptions(30, 0.1, 0.0, patience=5),
         validation=Validation(
             lambda: (model.at.detach() - torch.tensor([0.3, 0.3])).abs(),
             available=torch.tensor([True, False]),
@@ -112,7 +112,9 @@ def test_replicas_without_validation_nodes_keep_their_last_state():
 
 def test_without_validation_the_last_state_is_kept_and_patience_has_no_effect():
     model = Points([0.0])
-    result = train("t", model, squared_distance(model, [1.0]), Schedule(7, 0.1, 0.0, patience=2))
+    result = train(
+        "t", model, squared_distance(model, [1.0]), TrainingOptions(7, 0.1, 0.0, patience=2)
+    )
     assert len(result.loss) == 7
     assert result.validation is None
     assert int(result.best_epoch[0]) == 6
@@ -121,7 +123,7 @@ def test_without_validation_the_last_state_is_kept_and_patience_has_no_effect():
 def test_callbacks_receive_every_epoch():
     events = []
     model = Points([0.0])
-    train("t", model, squared_distance(model, [1.0]), Schedule(3), callbacks=[events.append])
+    train("t", model, squared_distance(model, [1.0]), TrainingOptions(3), callbacks=[events.append])
     assert [(e.number, e.total) for e in events] == [(0, 3), (1, 3), (2, 3)]
     assert events[0].loss.tolist() == [1.0]
     assert events[0].validation is None
@@ -133,7 +135,7 @@ def test_a_stored_training_is_not_repeated(tmp_path):
         validation = everywhere(lambda: model.at.detach().abs(), 2)
         checkpoint = Checkpoint(tmp_path)
         options = {"validation": validation, "checkpoint": checkpoint}
-        return model, train("t", model, loss_of(model), Schedule(5, 0.1), **options)
+        return model, train("t", model, loss_of(model), TrainingOptions(5, 0.1), **options)
 
     first, result = run(lambda model: squared_distance(model, [1.0, -1.0]))
     second, again = run(lambda model: lambda: pytest.fail("trained again"))
@@ -173,7 +175,7 @@ class TestBestState:
         param = nn.Parameter(torch.zeros(2, 1))
         best = BestState([param])
         best.stop(torch.tensor([True, False]))
-        best.update(4, torch.tensor([-1.0, -1.0]), latest=torch.tensor([True, True]))
+        best.update(4, torch.tensor([-1.0, -1.0]), always=torch.tensor([True, True]))
         assert best.number.tolist() == [0, 4]
         assert best.active.tolist() == [False, True]
 

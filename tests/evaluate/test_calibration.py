@@ -112,9 +112,9 @@ def test_with_too_few_validation_nodes_the_default_is_used_and_explained():
     labels = np.where(np.arange(100) < MIN_NODES - 1, truth, -1)
     found = calibrate(proba, labels, default=1.3)
     assert (found.temperature, found.nodes) == (1.3, 0)
-    assert "19 validation nodes are too few to learn a temperature" in found.words
-    assert "the default temperature, 1.3, is used" in found.words
-    assert "there are no validation nodes" in calibrate(proba, np.full(100, -1)).words
+    assert "19 validation nodes are too few to learn a temperature" in found.description
+    assert "the default temperature, 1.3, is used" in found.description
+    assert "there are no validation nodes" in calibrate(proba, np.full(100, -1)).description
 
 
 def test_temperature_scaling_divides_logarithms():

@@ -54,7 +54,7 @@ def test_popular_nodes_differ_in_degree(graph, popular):
     assert degree.significant
     assert degree.ratio == degree.value / degree.expected > 3
     assert SHIFT_NAMES["degree"] in found.headline
-    assert degree.words.endswith("more than in a random sample")
+    assert degree.description.endswith("more than in a random sample")
     assert (
         "The default, DC-GST, is designed for biased labels; compare it with a GCN." in found.advice
     )

@@ -29,8 +29,8 @@ LABELS = np.array([-1, -1, 0, -1, 2, 1, -1])
 EDGES = [[0, 0, 0, 3, 2], [1, 2, 3, 4, 5]]
 
 
-def audit_row(replica, stage, node, rank, chosen, score=0.25, ner=0.5):
-    return (replica, stage, node, 0, -1, 0.75, rank, score, ner, 1.0, chosen)
+def audit_row(replica, stage, node, rank, selected, score=0.25, ner=0.5):
+    return (replica, stage, node, 0, -1, 0.75, rank, score, ner, 1.0, selected)
 
 
 def make_run(*rows, stages=(-1, 2, 0, -1, 0, 0, -1), method="dcgst") -> Run:
@@ -124,15 +124,15 @@ def test_a_node_without_a_path_to_a_label():
 
 def test_candidacies_hold_the_audit_and_the_shift_of_the_stage():
     run = make_run(
-        audit_row(0, 2, 0, rank=3, chosen=False),
-        audit_row(1, 2, 0, rank=0, chosen=True, score=np.nan, ner=np.nan),
-        audit_row(1, 2, 1, rank=1, chosen=True),
+        audit_row(0, 2, 0, rank=3, selected=False),
+        audit_row(1, 2, 0, rank=1, selected=True, score=np.nan, ner=np.nan),
+        audit_row(1, 2, 1, rank=1, selected=True),
     )
     first, second = explain(run, "a").candidacies
-    assert (first.replica, first.stage, first.predicted, first.rank) == (0, 2, "x", 4)
+    assert (first.replica, first.stage, first.predicted, first.rank) == (0, 2, "x", 3)
     assert (first.confidence, first.selection_score, first.ner) == (0.75, 0.25, 0.5)
-    assert (first.shift_before, first.shift_after, first.chosen) == (0.8, 0.6, False)
-    assert (second.selection_score, second.ner, second.chosen) == (None, None, True)
+    assert (first.shift_before, first.shift_after, first.selected) == (0.8, 0.6, False)
+    assert (second.selection_score, second.ner, second.selected) == (None, None, True)
     assert (second.shift_before, second.shift_after) == (0.4, 0.3)
 
 
@@ -150,7 +150,7 @@ def test_candidacies_hold_the_audit_and_the_shift_of_the_stage():
         ),
         (
             [audit_row(0, 3, 0, 1, True), audit_row(1, 2, 0, 4, True), audit_row(1, 3, 0, 0, True)],
-            "It first got a pseudo-label (x) in stage 2, with confidence 75% and rank 5 in its "
+            "It first got a pseudo-label (x) in stage 2, with confidence 75% and rank 4 in its "
             "class; 2 of 5 replicas trained on it, but it was not kept to the end.",
         ),
     ],

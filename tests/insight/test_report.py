@@ -69,7 +69,7 @@ def test_names_are_escaped(page):
 def test_the_page_has_all_sections(page, run):
     for words in ("How biased are the labels?", "Stages", "Map of the nodes", "Classes",
                   "Most uncertain nodes", "Calibration of the probabilities", "Configuration",
-                  run.calibration.words[1:], run.result.stop_reason):  # fmt: skip
+                  run.calibration.description[1:], run.result.stop_reason):  # fmt: skip
         assert words in page
     assert "Predictions for 108 of 120 nodes\n  from 12 given labels" in page
 

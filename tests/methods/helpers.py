@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from dcgst.engine.training import Epoch
+from dcgst.engine.training import EpochEnd
 from dcgst.graph import Graph
 from dcgst.methods.core.problem import GraphTensors, Problem
 from dcgst.methods.core.trace import Selection
@@ -71,17 +71,24 @@ def problem_of(graph: Graph, split: Split, seeds=None) -> Problem:
     )
 
 
-def selection_of(predicted, chosen, candidates=None, **more) -> Selection:
+def selection_of(predicted, selected, candidates=None, **more) -> Selection:
     """A selection with confidence .50, .51, … and rank 0, 1, … by node number."""
-    predicted, chosen = torch.tensor(predicted), torch.tensor(chosen, dtype=torch.bool)
-    candidates = chosen if candidates is None else torch.tensor(candidates, dtype=torch.bool)
+    predicted, selected = torch.tensor(predicted), torch.tensor(selected, dtype=torch.bool)
+    candidates = selected if candidates is None else torch.tensor(candidates, dtype=torch.bool)
     number = torch.arange(predicted.shape[1]).expand_as(predicted)
-    return Selection(predicted, 0.5 + number / 100, candidates, number, chosen, **more)
+    return Selection(
+        predicted=predicted,
+        confidence=0.5 + number / 100,
+        candidates=candidates,
+        rank=number,
+        selected=selected,
+        **more,
+    )
 
 
 def first_losses(events) -> list[float]:
     """Of the events passed to a callback, the loss of each training's first epoch; one run."""
-    return [float(e.loss) for e in events if isinstance(e, Epoch) and e.number == 0]
+    return [float(e.loss) for e in events if isinstance(e, EpochEnd) and e.number == 0]
 
 
 def draw(seed: int, *shape: int) -> Tensor:

@@ -29,11 +29,11 @@ FEW = {
     "threshold": 0.2,  # after so few epochs, no node is confident
 }
 VARIANTS = [
-    ("dcgst", {"prior": "none", "edge_predictor": True}),
+    ("dcgst", {"ensemble": "none", "edge_predictor": True}),
     ("srgnn", {"weighting": "kmm"}),
     ("drgst", {"gain": "dropedge", "best_stage": False}),
-    ("gcn", {"keep": "accuracy"}),
-    ("gcn", {"keep": "last"}),
+    ("gcn", {"keep_epoch": "accuracy"}),
+    ("gcn", {"keep_epoch": "last"}),
 ]
 WITH_BACKBONES = [
     (name, backbone)
@@ -82,16 +82,16 @@ def test_contract_is_checked_with_pseudo_labels(name):
     graph = testing.small_graph()
     settings = {"best_stage": False} if name == "drgst" else {}
     fitted = quick(name)(**settings).fit(graph, testing.small_split(graph))
-    assert fitted.audit_["chosen"].any()
+    assert fitted.audit_["selected"].any()
 
 
 @pytest.mark.parametrize(("name", "backbone"), WITH_BACKBONES)
 def test_runs_are_independent_with_every_backbone(name, backbone):
-    settings = {"prior": "none", "edge_predictor": True} if name == "dcgst" else {}
+    settings = {"ensemble": "none", "edge_predictor": True} if name == "dcgst" else {}
     make = quick(name)
     graph = testing.small_graph()
     split = testing.small_split(graph, runs=2)
-    together = make(backbone=backbone, chunk=2, **settings).fit_runs(graph, split)[1]
+    together = make(backbone=backbone, chunk_size=2, **settings).fit_runs(graph, split)[1]
     (alone,) = make(backbone=backbone, **settings).fit_runs(graph, split[1])
     np.testing.assert_allclose(together.proba, alone.proba, atol=1e-4)
 
@@ -144,7 +144,7 @@ def invalid_if(condition):
 def uniform_if_together(result, problem):
     """Ignore the network if several runs are computed together."""
     even = np.full_like(result.proba, 1 / problem.num_classes)
-    return dataclasses.replace(result, proba=even) if problem.num_runs > 1 else result
+    return dataclasses.replace(result, proba=even) if problem.num_fits > 1 else result
 
 
 class ChangesSettings(GCN):
@@ -161,7 +161,7 @@ class UsesGlobalGenerator(GCN):
 
 class IgnoresReplicas(GCN):
     def solve(self, problem):
-        return super().solve(dataclasses.replace(problem, seeds=(0,) * problem.num_runs))
+        return super().solve(dataclasses.replace(problem, seeds=(0,) * problem.num_fits))
 
 
 class ReadsPoolLabels(GCN):

@@ -27,7 +27,7 @@ class TestCustomBackbone:
     def test_is_the_network_of_the_method(self, fitted):
         (model,) = fitted.models_
         assert isinstance(model, LinearBackbone)
-        assert fitted.audit_["chosen"].any()
+        assert fitted.audit_["selected"].any()
 
     def test_predicts_on_another_graph(self, fitted):
         """``softmax(A X W1 W2)`` with the weights that were learned."""
@@ -45,7 +45,7 @@ class TestCustomBackbone:
 
     def test_replicas_are_equal_together_and_alone(self, graph, split):
         settings = {"backbone": LinearBackbone, "replicas": 2, "epochs": 4, "hidden": 4}
-        together, alone = (GCN(chunk=c, **settings).fit(graph, split) for c in (2, 1))
+        together, alone = (GCN(chunk_size=c, **settings).fit(graph, split) for c in (2, 1))
         np.testing.assert_allclose(together.proba_, alone.proba_, atol=1e-5)
         assert [m.replicas for m in together.models_] == [1, 1]
 
@@ -75,7 +75,7 @@ class TestNetworkWithThreeReplicas:
             alone = model.select_replica(replica)
             assert alone.replicas == 1
             output = alone(x, operator)
-            torch.testing.assert_close(output.hidden[0], together.hidden[replica])
+            torch.testing.assert_close(output.embedding[0], together.embedding[replica])
             torch.testing.assert_close(output.logits[0], together.logits[replica])
 
     @torch.no_grad()

@@ -1,4 +1,4 @@
-"""DC-GST: its stages, its prior, its student, and its accuracy on biased labels."""
+"""DC-GST: its stages, the ensemble with EM, its student, and its accuracy on biased labels."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from dcgst.datasets import load, synthetic
-from dcgst.engine.training import Epoch, cross_entropy
+from dcgst.engine.training import EpochEnd, cross_entropy
 from dcgst.graph import Graph
 from dcgst.methods import DCGST, EM, GCN
 from dcgst.methods.core.problem import GraphTensors, Problem
+from dcgst.methods.dcgst.candidates import Candidates
 from dcgst.methods.dcgst.teacher import Teacher
 from dcgst.methods.pooling import Prediction
 from dcgst.nn import Output
@@ -25,7 +26,7 @@ QUICK = {
     "stage_epochs": 3,
     "student_epochs": 2,
     "max_stages": 3,
-    "prior": "none",
+    "ensemble": "none",
 }
 
 
@@ -58,9 +59,9 @@ class TestStages:
         seen = []
         candidates_per_class = DCGST.candidates_per_class
 
-        def recorded(self, logits, per_class, problem):
-            seen.append(float(per_class))
-            return candidates_per_class(self, logits, per_class, problem)
+        def recorded(self, problem, log_proba, num_candidates):
+            seen.append(float(num_candidates))
+            return candidates_per_class(self, problem, log_proba, num_candidates)
 
         monkeypatch.setattr(DCGST, "candidates_per_class", recorded)
         quick(growth=growth, stage_patience=9).solve(problem)
@@ -70,9 +71,8 @@ class TestStages:
         problem = ring_problem([0, 1, 0, -1, -1, -1])
         seen = []
         monkeypatch.setattr(Teacher, "train", lambda self, labels, *_: seen.append(labels[0]))
-        monkeypatch.setattr(
-            DCGST, "select", lambda *_: selection_of([[1] * 6], [[0, 0, 0, 1, 1, 0]])
-        )
+        selection = selection_of([[1] * 6], [[0, 0, 0, 1, 1, 0]])
+        monkeypatch.setattr(Candidates, "select", lambda *_: selection)
         quick(max_stages=2).solve(problem)
         assert [labels.tolist() for labels in seen] == [
             [0, 1, 0, -1, -1, -1],
@@ -81,21 +81,27 @@ class TestStages:
 
     def test_runs_that_stop_early_are_not_changed_by_longer_runs(self, small):
         split = sample(small, "ppr-s", per_class=4, runs=3, val_rate=0.1)
-        settings = {"stage_patience": 1, "max_stages": 5, "lr": 0.05}
-        together = quick(chunk=3, **settings).fit_runs(small, split)
+        edges = {"edge_predictor": True, "edge_nodes": 4, "edge_pairs": 8}
+        settings = {"stage_patience": 1, "max_stages": 5, "lr": 0.05, **edges}
+        together = quick(chunk_size=3, **settings).fit_runs(small, split)
         stages = {len(result.history) for result in together}
         assert len(stages) > 1, "choose data where the runs stop at different stages"
         for result, alone in zip(together, quick(**settings).fit_runs(small, split), strict=True):
             np.testing.assert_allclose(result.proba, alone.proba, atol=1e-4)
             np.testing.assert_array_equal(result.labeled_stage, alone.labeled_stage)
+            found, expected = result.edge_probabilities, alone.edge_probabilities
+            assert len(found) > 0
+            ends = ["source", "target"]
+            np.testing.assert_array_equal(found[ends], expected[ends])
+            np.testing.assert_allclose(found["probability"], expected["probability"], atol=1e-4)
 
     @pytest.mark.parametrize("accumulate", [True, False])
     def test_pseudo_labels_are_kept_only_if_accumulated(self, monkeypatch, accumulate):
         """Stage 1 selects nodes 3 and 4, stage 2 selects nodes 4 and 5."""
         problem = ring_problem([0, 1, 0, -1, -1, -1, -1, -1])
-        script = {1: [0, 0, 0, 1, 1, 0, 0, 0], 2: [0, 0, 0, 0, 1, 1, 0, 0]}
+        selected = iter([[0, 0, 0, 1, 1, 0, 0, 0], [0, 0, 0, 0, 1, 1, 0, 0]])
         monkeypatch.setattr(
-            DCGST, "select", lambda *args: selection_of([[1] * 8], [script[args[-1]]])
+            Candidates, "select", lambda *_: selection_of([[1] * 8], [next(selected)])
         )
         method = quick(accumulate=accumulate, max_stages=2, stage_patience=9)
         (result,) = method.solve(problem)
@@ -105,7 +111,7 @@ class TestStages:
     def test_number_of_epochs_of_each_training(self, problem):
         events = []
         quick(max_stages=2, stage_patience=9).solve(replace(problem, callbacks=(events.append,)))
-        totals = [e.total for e in events if isinstance(e, Epoch) and e.number == 0]
+        totals = [e.total for e in events if isinstance(e, EpochEnd) and e.number == 0]
         assert totals == [6, 3, 3, 2]  # pretraining, two stages, student
 
     def test_stops_after_the_maximum_number_of_stages(self, small, one_run):
@@ -115,7 +121,7 @@ class TestStages:
     def test_stops_if_the_shift_does_not_decrease(self, problem, monkeypatch):
         """Without training and pseudo-labels, the shift stays the same."""
         nothing = selection_of([[0] * 150], [[0] * 150])
-        monkeypatch.setattr(DCGST, "select", lambda *_: nothing)
+        monkeypatch.setattr(Candidates, "select", lambda *_: nothing)
         monkeypatch.setattr(Teacher, "train", lambda *_: None)
         (result,) = quick(max_stages=9, stage_patience=2).solve(problem)
         assert result.stop_reason == "CMD did not decrease for 2 stages"
@@ -128,15 +134,15 @@ class TestStart:
     def logits(self, problem, monkeypatch) -> tuple[list[torch.Tensor], torch.Tensor]:
         """Logits of the teacher after each stage, and of the student before its training."""
         teachers, students = [], []
-        select = DCGST.select
+        find_candidates = DCGST.find_candidates
 
-        def recorded(self, logits, *args):
-            teachers.append(logits)
-            return select(self, logits, *args)
+        def recorded(self, problem, log_proba, num_candidates):
+            teachers.append(log_proba)
+            return find_candidates(self, problem, log_proba, num_candidates)
 
-        monkeypatch.setattr(DCGST, "select", recorded)
+        monkeypatch.setattr(DCGST, "find_candidates", recorded)
         monkeypatch.setattr(
-            DCGST, "train_student", lambda _, student, *__: students.append(student.outputs())
+            DCGST, "train_student", lambda _, student, *__: students.append(student.predict())
         )
         quick(lr=0.3, max_stages=4, stage_patience=9).solve(problem)
         return teachers, students[0].logits
@@ -160,11 +166,11 @@ def test_student_is_trained_on_the_last_labels(problem, monkeypatch):
     (result,) = quick(stage_patience=9).solve(problem)
     labeled = seen[0][0] >= 0
     np.testing.assert_array_equal(labeled.numpy(), result.labeled_stage >= 0)
-    last = result.audit[(result.audit["stage"] == 3) & result.audit["chosen"]]
+    last = result.audit[(result.audit["stage"] == 3) & result.audit["selected"]]
     np.testing.assert_array_equal(seen[0][0].numpy()[last["node"]], last["label"])
 
 
-class TestPrior:
+class TestEnsemble:
     def test_em_starts_from_the_labels_and_from_the_teacher(self, monkeypatch):
         """Given labels have weight 3; of the teacher, only predictions of the pool count."""
         problem = ring_problem(
@@ -173,41 +179,41 @@ class TestPrior:
             pool=np.array([[False, False, True, False]]),
         )
         starts = []
-        monkeypatch.setattr(EM, "predict_nodes", lambda self, start, _: starts.append(start))
+        monkeypatch.setattr(EM, "predict_nodes", lambda self, _, start: starts.append(start))
         logits = torch.tensor([[[9.0, 0], [9, 0], [1, 0], [9, 0]]])
-        DCGST().prior_predictions(Output(logits, logits), problem)
+        DCGST().em_predictions(problem, Output(logits, logits))
         p = 1 / (1 + np.exp(-1))
         assert starts[0].tolist() == [[[3, 0], [0, 3], [0, 0], [0, 0]]]
         np.testing.assert_allclose(
             starts[1][0].numpy(), [[3, 0], [0, 3], [p, 1 - p], [0, 0]], rtol=1e-6
         )
 
-    def test_network_and_prior_have_equal_weights_without_validation_labels(self):
+    def test_network_and_em_have_equal_weights_without_validation_labels(self):
         """The result is the mean of all three tempered predictions."""
         problem = ring_problem([0, 1, -1, -1])
         zero = torch.zeros(1)
-        prior = [Prediction(draw(i, 1, 4, 2), zero, zero) for i in (0, 1)]
+        em = [Prediction(draw(i, 1, 4, 2), zero, zero) for i in (0, 1)]
         logits = draw(2, 1, 4, 2)
         network = Prediction.from_logits(logits, problem.val_labels).log_proba
-        expected = (prior[0].log_proba + prior[1].log_proba + network) / 3
-        found = DCGST().combine(Output(logits, logits), prior, problem)
+        expected = (em[0].log_proba + em[1].log_proba + network) / 3
+        found = DCGST().combine(problem, Output(logits, logits), em)
         torch.testing.assert_close(found, expected)
 
-    def test_without_prior_the_network_decides(self):
+    def test_without_em_the_network_decides(self):
         problem = ring_problem([0, 1, -1, -1])
         logits = draw(2, 1, 4, 2)
         output = Output(logits, logits)
-        method = DCGST(prior="none")
-        assert method.prior_predictions(output, problem) == []
-        assert method.combine(output, [], problem) is logits
+        method = DCGST(ensemble="none")
+        assert method.em_predictions(problem, output) == []
+        assert method.combine(problem, output, []) is logits
 
     def test_untrained_network_leaves_the_decision_to_em(self, small, one_run):
         untrained = {"epochs": 1, "stage_epochs": 1, "student_epochs": 1, "lr": 1e-8}
-        fitted = quick(prior="em", max_stages=1, **untrained).fit(small, one_run)
+        fitted = quick(ensemble="em", max_stages=1, **untrained).fit(small, one_run)
         assert (fitted.labels_ == EM().fit(small, one_run).labels_).mean() > 0.9
 
     def test_is_pooled_on_another_graph_only_if_labels_are_known_there(self, small, one_run):
-        fitted = quick(prior="em", max_stages=1).fit(small, one_run)
+        fitted = quick(ensemble="em", max_stages=1).fit(small, one_run)
         other = synthetic(90, 3, features=8, labels_per_class=4, seed=6)
         labels = np.where(other.masks["train"], other.labels, -1)
         tensors = GraphTensors(fitted.features(other), other.adjacency)
@@ -217,7 +223,7 @@ class TestPrior:
             output = model(scaled.x, model.operator(scaled.adjacency))
         alone = output.logits.softmax(-1)[0].numpy()
         np.testing.assert_allclose(fitted.predict_proba(other), alone, atol=1e-6)
-        pooled = fitted.combine(output, fitted.prior_predictions(output, scaled), scaled)
+        pooled = fitted.combine(scaled, output, fitted.em_predictions(scaled, output))
         np.testing.assert_allclose(
             fitted.predict_proba(other, labels), pooled.softmax(-1)[0].numpy(), atol=1e-5
         )
@@ -227,11 +233,11 @@ class TestPrior:
 class TestEdgePredictor:
     def test_table_of_edges_exists_only_with_a_predictor(self, small, one_run):
         settings = {"max_stages": 1, "replicas": 2, "edge_nodes": 10, "edge_pairs": 10}
-        table = quick(edge_predictor=True, **settings).fit(small, one_run).edges_
+        table = quick(edge_predictor=True, **settings).fit(small, one_run).edge_probabilities_
         assert set(table["replica"]) == {0, 1}
         present = small.adjacency.toarray()[table["source"], table["target"]] > 0
         np.testing.assert_array_equal(table["present"], present)
-        assert quick(**settings).fit(small, one_run).edges_.size == 0
+        assert quick(**settings).fit(small, one_run).edge_probabilities_.size == 0
 
     def test_without_pairs_and_weight_it_changes_nothing(self, small, one_run):
         settings = {"edge_nodes": 0, "edge_pairs": 0, "predictor_weight": 0.0}
@@ -260,7 +266,7 @@ def test_paper_presets_have_the_published_weights():
         m = DCGST.from_preset(name)
         assert (m.cmd_weight, m.predictor_weight, m.ner_weight, m.lr) == expected
         assert (m.growth, m.weight_decay, m.backbone) == (0.5, 5e-4, "gcn")
-        assert (m.edge_predictor, m.prior, m.ner_sum) == (True, "none", "sum")
+        assert (m.edge_predictor, m.ensemble, m.ner_reduction) == (True, "none", "sum")
 
 
 class TestBiasedLabels:
@@ -271,13 +277,19 @@ class TestBiasedLabels:
         plain = GCN(**settings).fit(graph, split).score(graph)
         default = DCGST(max_stages=2, student_epochs=20, **settings)
         assert default.fit(graph, split).score(graph) > plain + 0.05
-        without_prior = DCGST(max_stages=8, student_epochs=20, prior="none", **settings)
-        assert without_prior.fit(graph, split).score(graph) > plain + 0.02
+        without_em = DCGST(max_stages=8, student_epochs=20, ensemble="none", **settings)
+        assert without_em.fit(graph, split).score(graph) > plain + 0.02
 
     def test_shift_decreases_more_than_by_confidence(self):
         graph = synthetic(300, 4, features=16, seed=4)
         split = sample(graph, "ppr-s", per_class=4, runs=2)
-        settings = {"epochs": 60, "hidden": 16, "max_stages": 3, "prior": "none", "ner_weight": 0.0}
+        settings = {
+            "epochs": 60,
+            "hidden": 16,
+            "max_stages": 3,
+            "ensemble": "none",
+            "ner_weight": 0.0,
+        }
         by_shift, by_confidence = (
             DCGST(criterion=criterion, **settings).fit_runs(graph, split)
             for criterion in ("shift", "confidence")

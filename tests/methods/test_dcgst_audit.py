@@ -14,7 +14,9 @@ from dcgst.splits import Split, sample
 
 def quick(**settings) -> DCGST:
     few = {"hidden": 8, "epochs": 6, "stage_epochs": 3, "student_epochs": 2, "max_stages": 3}
-    return DCGST(**{**few, "prior": "none", "quota": "none", "stage_patience": 9, **settings})
+    return DCGST(
+        **{**few, "ensemble": "none", "class_balance": "none", "stage_patience": 9, **settings}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -33,31 +35,31 @@ def fitted(graph, split) -> DCGST:
 
 
 @pytest.mark.parametrize("stage", [1, 2, 3])
-def test_half_of_the_candidates_with_the_largest_scores_are_chosen(fitted, split, stage):
+def test_half_of_the_candidates_with_the_largest_scores_are_selected(fitted, split, stage):
     rows = fitted.audit_[fitted.audit_["stage"] == stage]
     assert split.pool[0][rows["node"]].all()
-    assert rows["chosen"].sum() == np.ceil(len(rows) / 2)
-    chosen, others = rows[rows["chosen"]], rows[~rows["chosen"]]
+    assert rows["selected"].sum() == np.ceil(len(rows) / 2)
+    selected, others = rows[rows["selected"]], rows[~rows["selected"]]
     # Scores are compared in steps of 1/1000.
-    assert chosen["selection_score"].min() >= others["selection_score"].max() - 2e-3
+    assert selected["selection_score"].min() >= others["selection_score"].max() - 2e-3
 
 
 @pytest.mark.parametrize(("stage", "k"), [(1, 4), (2, 6), (3, 9)])
-def test_candidates_are_ranked_from_zero_to_k_in_each_class(fitted, stage, k):
+def test_candidates_are_ranked_from_one_to_k_in_each_class(fitted, stage, k):
     rows = fitted.audit_[fitted.audit_["stage"] == stage]
     for label in range(3):
         ranks = np.sort(rows["rank"][rows["label"] == label])
         assert len(ranks) <= k
-        np.testing.assert_array_equal(ranks, np.arange(len(ranks)))
+        np.testing.assert_array_equal(ranks, 1 + np.arange(len(ranks)))
     assert len(rows) == fitted.history_[stage]["candidates"]
 
 
-def test_chosen_nodes_of_the_last_stage_are_labeled(fitted):
+def test_selected_nodes_of_the_last_stage_are_labeled(fitted):
     last = fitted.audit_[fitted.audit_["stage"] == 3]
-    chosen = np.zeros(150, dtype=bool)
-    chosen[last["node"][last["chosen"]]] = True
-    np.testing.assert_array_equal(fitted.labeled_stage_ > 0, chosen)
-    assert fitted.history_[-1]["labeled"] == 12 + chosen.sum()
+    selected = np.zeros(150, dtype=bool)
+    selected[last["node"][last["selected"]]] = True
+    np.testing.assert_array_equal(fitted.labeled_stage_ > 0, selected)
+    assert fitted.history_[-1]["labeled"] == 12 + selected.sum()
 
 
 def test_truth_and_accuracy_are_for_evaluation_only(graph, split, fitted):
@@ -81,6 +83,6 @@ def test_nodes_are_in_the_order_of_the_user_if_the_graph_is_reordered(graph, spl
     expected = quick(**settings).fit(graph, split)
     monkeypatch.setattr(locality, "LARGE", 10)
     found = quick(**settings).fit(graph, split)
-    for column in ("node", "label", "truth", "rank", "chosen"):
+    for column in ("node", "label", "truth", "rank", "selected"):
         np.testing.assert_array_equal(found.audit_[column], expected.audit_[column])
     np.testing.assert_array_equal(found.labeled_stage_, expected.labeled_stage_)

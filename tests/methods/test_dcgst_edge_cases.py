@@ -18,7 +18,7 @@ QUOTAS = ["none", "uniform", "predicted", "balanced"]
 def quick(**settings) -> DCGST:
     few = {"hidden": 8, "epochs": 4, "stage_epochs": 2, "student_epochs": 2, "max_stages": 2}
     edges = {"edge_predictor": True, "edge_nodes": 10, "edge_pairs": 10}
-    return DCGST(**{**few, **edges, "prior": "none", **settings})
+    return DCGST(**{**few, **edges, "ensemble": "none", **settings})
 
 
 @pytest.fixture(scope="module")
@@ -33,28 +33,30 @@ def split(graph) -> Split:
 
 def test_one_label_per_class(graph):
     fitted = quick().fit(graph, sample(graph, "uniform", per_class=1, runs=1))
-    assert fitted.audit_["chosen"].any()
+    assert fitted.audit_["selected"].any()
 
 
-@pytest.mark.parametrize("quota", QUOTAS)
-@pytest.mark.parametrize("prior", ["none", "em"])
-def test_class_without_labels_gets_no_node(graph, split, quota, prior):
+@pytest.mark.parametrize("class_balance", QUOTAS)
+@pytest.mark.parametrize("ensemble", ["none", "em"])
+def test_class_without_labels_gets_no_node(graph, split, class_balance, ensemble):
     wider = dataclasses.replace(graph, class_names=(*graph.class_names, "empty"))
-    fitted = quick(quota=quota, prior=prior, epochs=40, max_stages=1).fit(wider, split)
+    fitted = quick(class_balance=class_balance, ensemble=ensemble, epochs=40, max_stages=1).fit(
+        wider, split
+    )
     assert fitted.proba_.shape[1] == 4
     assert np.isfinite(fitted.proba_).all()
     assert not (fitted.labels_ == 3).any()
 
 
-@pytest.mark.parametrize("quota", QUOTAS)
-def test_k_larger_than_the_pool_selects_pool_nodes_only(graph, split, quota):
+@pytest.mark.parametrize("class_balance", QUOTAS)
+def test_k_larger_than_the_pool_selects_pool_nodes_only(graph, split, class_balance):
     settings = {"growth": 9.0, "max_stages": 4, "stage_patience": 9, "edge_predictor": False}
-    fitted = quick(quota=quota, **settings).fit(graph, split)
+    fitted = quick(class_balance=class_balance, **settings).fit(graph, split)
     assert split.pool[0][fitted.audit_["node"]].all()
     assert (fitted.labeled_stage_[split.val[0]] == -1).all()
     assert (fitted.labeled_stage_[split.train[0]] == 0).all()
     last = fitted.audit_[fitted.audit_["stage"] == fitted.history_[-1]["stage"]]
-    if quota in ("none", "uniform"):
+    if class_balance in ("none", "uniform"):
         assert len(last) == split.pool.sum(), "all pool nodes are candidates"
 
 
@@ -71,16 +73,16 @@ def test_graph_without_edges(graph, split):
     assert np.isfinite(quick().fit(bare, split).proba_).all()
 
 
-def test_small_pool_is_exhausted(graph):
+def test_small_whole_pool_is_labeled(graph):
     train = np.ones(graph.num_nodes, dtype=bool)
     train[:6] = False
-    fitted = quick(max_stages=9, quota="uniform").fit(graph, Split.of(train))
-    assert fitted.stop_reason_ == "the pool is exhausted"
+    fitted = quick(max_stages=9, class_balance="uniform").fit(graph, Split.of(train))
+    assert fitted.stop_reason_ == "every pool node has a pseudo-label"
 
 
-@pytest.mark.parametrize("prior", ["none", "em"])
-def test_empty_pool(graph, prior):
+@pytest.mark.parametrize("ensemble", ["none", "em"])
+def test_empty_pool(graph, ensemble):
     train = np.ones(graph.num_nodes, dtype=bool)
-    fitted = quick(prior=prior).fit(graph, Split.of(train))
+    fitted = quick(ensemble=ensemble).fit(graph, Split.of(train))
     np.testing.assert_array_equal(fitted.labels_, graph.labels)
     assert fitted.audit_.size == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -25,21 +27,21 @@ class TestCandidatesPerClass:
 
     logits = torch.tensor([[[2.0, 0.0, -9.0]] * 9 + [[0.0, 2.0, -9.0]]])
 
-    def sizes(self, quota, per_class=3.0) -> list[float]:
+    def sizes(self, class_balance, per_class=3.0) -> list[float]:
         problem = ring_problem([-1] * 10, 3)
-        found = DCGST(quota=quota).candidates_per_class(
-            self.logits, torch.tensor([per_class]), problem
+        found = DCGST(class_balance=class_balance).candidates_per_class(
+            problem, self.logits, torch.tensor([per_class])
         )
         return found[0].tolist()
 
-    @pytest.mark.parametrize("quota", ["none", "uniform"])
-    def test_is_k_rounded_down(self, quota):
-        assert self.sizes(quota) == [3, 3, 3]
-        assert self.sizes(quota, 3.9) == [3, 3, 3]
+    @pytest.mark.parametrize("class_balance", ["none", "uniform"])
+    def test_is_k_rounded_down(self, class_balance):
+        assert self.sizes(class_balance) == [3, 3, 3]
+        assert self.sizes(class_balance, 3.9) == [3, 3, 3]
 
-    @pytest.mark.parametrize("quota", ["none", "uniform"])
-    def test_is_at_least_one(self, quota):
-        assert self.sizes(quota, 0.4) == [1, 1, 1]
+    @pytest.mark.parametrize("class_balance", ["none", "uniform"])
+    def test_is_at_least_one(self, class_balance):
+        assert self.sizes(class_balance, 0.4) == [1, 1, 1]
 
     def test_predicted_is_proportional_to_the_probabilities_rounded_up(self):
         # Probabilities .88 and .12, so shares .804, .196 and 0 of 3 K candidates.
@@ -53,8 +55,8 @@ class TestCandidatesPerClass:
 
     def test_only_pool_nodes_count(self):
         problem = ring_problem([0] * 8 + [-1] * 2, 3)
-        found = DCGST(quota="predicted").candidates_per_class(
-            self.logits, torch.tensor([3.0]), problem
+        found = DCGST(class_balance="predicted").candidates_per_class(
+            problem, self.logits, torch.tensor([3.0])
         )
         # The pool is one node of either class: shares of one half.
         assert found[0].tolist() == [5, 5, 1]
@@ -80,14 +82,16 @@ class TestSelect:
 
     def select(self, *, k=3.0, z=None, **settings) -> Selection:
         z = draw(0, 1, 12, 2) if z is None else z
-        return DCGST(**settings).select(self.logits(), z, torch.tensor([k]), twelve_nodes(), 1)
+        method, problem = DCGST(**settings), twelve_nodes()
+        candidates = method.find_candidates(problem, self.logits(), torch.tensor([k]))
+        return candidates.select(method.score_candidates(problem, candidates, z, 1))
 
     def nodes(self, mask) -> list[int]:
         return mask[0].nonzero().squeeze(-1).tolist()
 
-    @pytest.mark.parametrize("quota", ["none", "uniform"])
-    def test_candidates_are_the_k_most_confident_of_each_class(self, quota):
-        selection = self.select(quota=quota)
+    @pytest.mark.parametrize("class_balance", ["none", "uniform"])
+    def test_candidates_are_the_k_most_confident_of_each_class(self, class_balance):
+        selection = self.select(class_balance=class_balance)
         assert self.nodes(selection.candidates) == [0, 1, 2, 5, 6, 7, 8]
         assert selection.predicted[0, :9].tolist() == PREDICTED
         assert selection.rank[0, :9].tolist() == [0, 1, 2, 3, 4, 0, 1, 2, 0]
@@ -95,18 +99,18 @@ class TestSelect:
 
     def test_quota_is_half_of_k_rounded_up_or_all_candidates(self):
         """Two, two and one; by confidence."""
-        selection = self.select(quota="uniform", criterion="confidence")
-        assert self.nodes(selection.chosen) == [0, 1, 5, 6, 8]
-        selection = self.select(quota="uniform", criterion="confidence", k=2.0)
-        assert self.nodes(selection.chosen) == [0, 5, 8]
+        selection = self.select(class_balance="uniform", criterion="confidence")
+        assert self.nodes(selection.selected) == [0, 1, 5, 6, 8]
+        selection = self.select(class_balance="uniform", criterion="confidence", k=2.0)
+        assert self.nodes(selection.selected) == [0, 5, 8]
 
-    def test_without_quota_half_of_all_candidates_rounded_up_are_chosen(self):
+    def test_without_quota_half_of_all_candidates_rounded_up_are_selected(self):
         """Four of seven, the most confident of all classes."""
-        selection = self.select(quota="none", criterion="confidence")
-        assert self.nodes(selection.chosen) == [0, 1, 5, 6]
+        selection = self.select(class_balance="none", criterion="confidence")
+        assert self.nodes(selection.selected) == [0, 1, 5, 6]
 
     @pytest.mark.parametrize(
-        ("quota", "expected"),
+        ("class_balance", "expected"),
         [
             # Sums of the pool's probabilities: 4.565, 3.195 and 1.24, rounded up to 5, 4 and 2.
             ("predicted", [3, 2, 1]),
@@ -114,35 +118,35 @@ class TestSelect:
             ("balanced", [2, 2, 1]),
         ],
     )
-    def test_quota_is_half_of_the_candidates_of_each_class(self, quota, expected):
-        chosen = self.nodes(self.select(quota=quota).chosen)
-        assert np.bincount([PREDICTED[node] for node in chosen]).tolist() == expected
+    def test_quota_is_half_of_the_candidates_of_each_class(self, class_balance, expected):
+        selected = self.nodes(self.select(class_balance=class_balance).selected)
+        assert np.bincount([PREDICTED[node] for node in selected]).tolist() == expected
 
     def test_confidence_is_the_score_of_candidates(self):
-        selection = self.select(criterion="confidence", quota="uniform")
+        selection = self.select(criterion="confidence", class_balance="uniform")
         expected = np.where(selection.candidates[0], selection.confidence[0], 0)
-        np.testing.assert_allclose(selection.score[0].numpy(), expected)
+        np.testing.assert_allclose(selection.selection_score[0].numpy(), expected)
 
     @pytest.mark.parametrize(
-        ("quota", "expected"), [("none", [2, 6, 7, 8]), ("uniform", [1, 2, 6, 7, 8])]
+        ("class_balance", "expected"), [("none", [2, 6, 7, 8]), ("uniform", [1, 2, 6, 7, 8])]
     )
-    def test_largest_relaxed_selection_is_chosen(self, quota, expected, monkeypatch):
+    def test_largest_relaxed_selection_is_selected(self, class_balance, expected, monkeypatch):
         """The least confident candidates have the largest q."""
         q = torch.tensor([[0.0, 0.5, 0.9, 1.0, 1.0, 0.1, 0.8, 0.7, 0.6, 1.0, 1.0, 1.0]])
         monkeypatch.setattr(module, "relaxed_selection", lambda *_: q)
-        selection = self.select(quota=quota)
-        assert self.nodes(selection.chosen) == expected
-        assert torch.equal(selection.score, q)
+        selection = self.select(class_balance=class_balance)
+        assert self.nodes(selection.selected) == expected
+        assert torch.equal(selection.selection_score, q)
 
     def test_shift_of_the_selection_is_lower_than_by_confidence(self):
         z = draw(5, 1, 12, 2)
         shift, confidence = (
-            self.select(criterion=c, quota="none", ner_weight=0.0, z=z).chosen
+            self.select(criterion=c, class_balance="none", ner_weight=0.0, z=z).selected
             for c in ("shift", "confidence")
         )
         nothing = torch.zeros(1, 12)
         problem = twelve_nodes()
-        objective = SelectionObjective(z, problem.labels >= 0, problem.pool, nothing)
+        objective = SelectionObjective(z, problem.train_labels >= 0, problem.pool, nothing)
         assert float(objective.value(shift)) < 0.9 * float(objective.value(confidence))
 
     def test_ner_is_computed_on_the_normalized_graph(self):
@@ -151,36 +155,36 @@ class TestSelect:
 
 
 class TestNERWeight:
-    """The gain that is passed to the objective: γ · NER, divided by δ for a mean."""
+    """The term of NER that is passed to the objective: γ · NER, divided by δ for a mean."""
 
-    def gain(self, monkeypatch, **settings) -> torch.Tensor:
+    def ner_term(self, monkeypatch, **settings) -> torch.Tensor:
         seen = []
 
         def recorded(objective, candidates, budget):
             seen.append((objective, candidates, budget))
-            return torch.zeros_like(objective.gain)
+            return torch.zeros_like(objective.ner_term)
 
         monkeypatch.setattr(module, "relaxed_selection", recorded)
-        problem, method = twelve_nodes(), DCGST(**settings)
-        z, candidates = draw(0, 1, 12, 2), problem.pool
+        problem, method, z = twelve_nodes(), DCGST(**settings), draw(0, 1, 12, 2)
+        found = method.find_candidates(problem, draw(2, 1, 12, 3), torch.tensor([3.0]))
         self.ner = draw(1, 1, 12)
-        budget = torch.tensor([4.0])
-        method.optimize_selection(z, self.ner, candidates, budget, problem, stage=1)
+        candidates = replace(found, ner=self.ner, budget=torch.tensor([4.0]))
+        method.score_candidates(problem, candidates, z, stage=1)
         ((objective, seen_candidates, seen_budget),) = seen
         assert objective.z is z
-        assert torch.equal(objective.labeled, problem.labels >= 0)
+        assert torch.equal(objective.labeled, problem.train_labels >= 0)
         assert torch.equal(objective.pool, problem.pool)
-        assert seen_candidates is candidates
-        assert seen_budget is budget
-        return objective.gain
+        assert seen_candidates is candidates.mask
+        assert seen_budget is candidates.budget
+        return objective.ner_term
 
     def test_sum(self, monkeypatch):
-        gain = self.gain(monkeypatch, ner_sum="sum", ner_weight=0.5)
-        torch.testing.assert_close(gain, 0.5 * self.ner)
+        term = self.ner_term(monkeypatch, ner_reduction="sum", ner_weight=0.5)
+        torch.testing.assert_close(term, 0.5 * self.ner)
 
     def test_mean(self, monkeypatch):
-        gain = self.gain(monkeypatch, ner_sum="mean", ner_weight=0.5)
-        torch.testing.assert_close(gain, 0.5 * self.ner / 4)
+        term = self.ner_term(monkeypatch, ner_reduction="mean", ner_weight=0.5)
+        torch.testing.assert_close(term, 0.5 * self.ner / 4)
 
     def test_without_ner_only_the_shift_counts(self, monkeypatch):
-        assert not self.gain(monkeypatch, ner_weight=0.0).any()
+        assert not self.ner_term(monkeypatch, ner_weight=0.0).any()

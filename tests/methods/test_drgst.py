@@ -28,17 +28,17 @@ class TestSelect:
         proba = torch.tensor([[[0.5, 0.5], [0.75, 0.25], [0.25, 0.75], [0.9, 0.1]]])
         problem = ring_problem([-1, -1, -1, 0])
 
-        def chosen(threshold):
+        def selected(threshold):
             method = DRGST(threshold=threshold)
             found = method.select(output_of(proba.log()), torch.ones(1, 4), problem)
             assert found.candidates.tolist() == [[True, True, True, False]]
-            return found.chosen.tolist()
+            return found.selected.tolist()
 
-        assert chosen(0.6) == [[False, True, True, False]]
+        assert selected(0.6) == [[False, True, True, False]]
         # Two equal logits have a softmax of exactly one half.
-        assert chosen(0.5) == [[False, True, True, False]]
-        assert chosen(0.49) == [[True, True, True, False]]
-        assert chosen(1.0) == [[False, False, False, False]]
+        assert selected(0.5) == [[False, True, True, False]]
+        assert selected(0.49) == [[True, True, True, False]]
+        assert selected(1.0) == [[False, False, False, False]]
 
     def test_weight_is_relative_to_given_and_chosen_nodes(self):
         proba = torch.tensor([[[0.5, 0.5], [0.9, 0.1], [0.9, 0.1], [0.9, 0.1]]])
@@ -75,8 +75,10 @@ def test_loss_uses_weights_and_corrected_probabilities(correct):
     weight = torch.tensor([[1.0, 2.0, 3.0, 4.0]])
     selection = selection_of([[0, 1, 1, 1]], [[0, 1, 0, 0]], weight=weight)
     correction = torch.tensor([[[0.7, 0.3], [0.1, 0.9]]])
-    method.train_weighted(method.network(problem), selection, labels, correction, problem, stage=2)
-    proba = method.network(problem, 2).outputs().logits.softmax(-1)[0].double().numpy()
+    method.train_weighted(
+        method.create_network(problem), selection, labels, correction, problem, stage=2
+    )
+    proba = method.create_network(problem, 2).predict().logits.softmax(-1)[0].double().numpy()
     if correct:
         proba = proba @ correction[0].double().numpy()
     expected = -(np.log(proba[[0, 1, 2], [0, 1, 1]]) * [1, 2, 3]).sum() / 3
@@ -95,7 +97,7 @@ def test_confusion_by_hand():
 def test_confusion_minimizes_its_objective():
     problem = ring_problem([0, 0, 0, 1, 2, 2] + [-1] * 4, 3)
     logits = draw(0, 1, 10, 3)
-    proba, labels = logits.softmax(-1)[0, :6], problem.labels[0, :6]
+    proba, labels = logits.softmax(-1)[0, :6], problem.train_labels[0, :6]
 
     def objective(matrix):
         fit = (matrix[labels] - proba).square().sum(1).mean()
@@ -109,8 +111,8 @@ def test_confusion_minimizes_its_objective():
 def test_all_nodes_above_the_threshold_are_selected_in_every_stage(graph, split):
     method = DRGST(threshold=0.7, stages=2, best_stage=False, **QUICK)
     audit = method.fit(graph, split).audit_
-    np.testing.assert_array_equal(audit["chosen"], audit["confidence"] > 0.7)
-    assert audit["chosen"].any()
+    np.testing.assert_array_equal(audit["selected"], audit["confidence"] > 0.7)
+    assert audit["selected"].any()
     assert len(audit) == 2 * split.pool.sum()
 
 
@@ -150,8 +152,8 @@ class TestInformationGain:
     def test_increases_with_the_drop_rate(self, gain, graph):
         problem = problem_of(graph, sample(graph, "ppr-s", per_class=4, runs=1, val_rate=0), (3,))
         method = DRGST(gain=gain, **QUICK)
-        network = method.network(problem)
-        network.train("training", problem.labels, problem, method.schedule)
+        network = method.create_network(problem)
+        network.train("training", problem.train_labels, problem, method.training_options)
 
         def mean_gain(rate):
             found = DRGST(gain=gain, passes=20, drop_rate=rate).information_gain(
@@ -167,10 +169,10 @@ class TestInformationGain:
         passes = iter([[[0.9, 0.1], [0.5, 0.5]], [[0.1, 0.9], [0.5, 0.5]]])
         method = DRGST(passes=2, hidden=2)
         problem = ring_problem([0, 1, -1])
-        network = method.network(problem)
+        network = method.create_network(problem)
         monkeypatch.setattr(
             type(network),
-            "dropout_outputs",
+            "predict_with_dropout",
             lambda *_: output_of(torch.tensor([next(passes)]).log()),
         )
         found = method.information_gain(network, problem, 1)

@@ -95,9 +95,9 @@ def test_loss_is_variance_plus_weighted_mean_of_the_risks(problem, monkeypatch):
     monkeypatch.setattr("dcgst.methods.eerm.cross_entropy", lambda *_: next(risks) + 0 * zero)
     rewards = []
     monkeypatch.setattr(Editors, "learn", lambda self, _, reward: rewards.append(reward))
-    method = EERM(environments=3, risk_weight=10.0, epochs=1, hidden=8, keep="last")
+    method = EERM(environments=3, risk_weight=10.0, epochs=1, hidden=8, keep_epoch="last")
     problem = replace(problem, checkpoint=Checkpoint())
-    training = method.train_against_editors(method.network(problem), problem)
+    training = method.train_against_editors(method.create_network(problem), problem)
     torch.testing.assert_close(training.loss[0], torch.tensor([4 + 10 * 3.0, 0 + 10 * 2.0]))
     torch.testing.assert_close(rewards[0], torch.tensor([4.0, 0.0]))
 

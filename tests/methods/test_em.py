@@ -62,7 +62,7 @@ class TestFitView:
     def test_equals_em_in_numpy(self, problem, h, steps, weight):
         method = EM(steps=steps, temperature=0.5, given_weight=weight)
         given = problem.one_hot().double()
-        found = method.fit_view(torch.tensor(h), given, problem).softmax(-1).numpy()
+        found = method.fit_view(problem, torch.tensor(h), given).softmax(-1).numpy()
         for run in range(2):
             expected = em_in_numpy(
                 h,
@@ -77,7 +77,7 @@ class TestFitView:
 
     def test_first_step_uses_the_start(self, problem, h):
         start = torch.rand(2, 6, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-        found = EM(steps=1, temperature=0.5).fit_view(torch.tensor(h), start, problem).softmax(-1)
+        found = EM(steps=1, temperature=0.5).fit_view(problem, torch.tensor(h), start).softmax(-1)
         given, pool = problem.one_hot()[0].numpy(), problem.pool[0].numpy()
         settings = {"steps": 1, "temperature": 0.5, "weight": 3}
         expected = em_in_numpy(h, given, pool, start[0].numpy(), **settings)
@@ -85,7 +85,7 @@ class TestFitView:
 
     def test_class_without_labels_gets_no_node_and_does_not_change_the_others(self, problem, h):
         def proba(problem):
-            logits = EM(steps=3).fit_view(torch.tensor(h), problem.one_hot().double(), problem)
+            logits = EM(steps=3).fit_view(problem, torch.tensor(h), problem.one_hot().double())
             return logits.softmax(-1)
 
         wider = proba(replace(problem, num_classes=3))
@@ -103,8 +103,8 @@ class TestEdgeAgreement:
     def test_is_the_log_prior_of_a_view(self, problem, h):
         view, given = torch.tensor(h).float(), problem.one_hot()
         method = EM(agreement_weight=7.0)
-        found = method.predict_view(view, given, problem)
-        logits = method.fit_view(view, given, problem)
+        found = method.predict_view(problem, view, given)
+        logits = method.fit_view(problem, view, given)
         expected = 7 * edge_agreement(logits, problem.adjacency)
         torch.testing.assert_close(found.log_prior, expected)
 
@@ -117,7 +117,7 @@ class TestEdgeAgreement:
 
         def pooled(*filters):
             problem.graph.views = [list(views) for views in filters]
-            return EM().predict_nodes(problem.one_hot(), problem).log_proba
+            return EM().predict_nodes(problem, problem.one_hot()).log_proba
 
         torch.testing.assert_close(pooled([follows, crosses]), pooled([follows]), atol=1e-3, rtol=0)
         # Between filters, agreement is not compared: both have the same weight.

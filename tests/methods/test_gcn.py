@@ -47,11 +47,11 @@ class TestKeptEpoch:
         kept = self.fit(graph, validated)
         best = kept.history_[0]["epochs"]
         assert 1 < best < self.epochs
-        assert loss(self.fit(graph, validated, epochs=best, keep="last")) == pytest.approx(
+        assert loss(self.fit(graph, validated, epochs=best, keep_epoch="last")) == pytest.approx(
             loss(kept), rel=1e-5
         )
         for other in (best - 1, best + 1, self.epochs):
-            assert loss(self.fit(graph, validated, epochs=other, keep="last")) > loss(kept)
+            assert loss(self.fit(graph, validated, epochs=other, keep_epoch="last")) > loss(kept)
 
     def test_highest_validation_accuracy(self, graph, validated):
         val = validated.val[0]
@@ -59,22 +59,22 @@ class TestKeptEpoch:
         def right(fitted):
             return (fitted.proba_.argmax(1) == graph.labels)[val].mean()
 
-        kept = right(self.fit(graph, validated, keep="accuracy"))
-        assert kept > right(self.fit(graph, validated, keep="loss")), (
+        kept = right(self.fit(graph, validated, keep_epoch="accuracy"))
+        assert kept > right(self.fit(graph, validated, keep_epoch="loss")), (
             "choose data where they differ"
         )
         for epochs in (5, 20, 40, 60):
-            assert right(self.fit(graph, validated, epochs=epochs, keep="last")) <= kept
+            assert right(self.fit(graph, validated, epochs=epochs, keep_epoch="last")) <= kept
 
     def test_last(self, graph, validated):
-        assert self.fit(graph, validated, keep="last").history_[0]["epochs"] == self.epochs
+        assert self.fit(graph, validated, keep_epoch="last").history_[0]["epochs"] == self.epochs
 
 
 def test_stop_reason_states_why_training_ended(graph, validated):
     assert GCN(epochs=5).fit(graph, validated).stop_reason_ == "maximum number of epochs (5)"
     early = GCN(epochs=500, patience=3, lr=0.1).fit(graph, validated)
     assert early.stop_reason_ == "validation loss did not decrease for 3 epochs"
-    by_accuracy = GCN(epochs=500, patience=3, lr=0.1, keep="accuracy").fit(graph, validated)
+    by_accuracy = GCN(epochs=500, patience=3, lr=0.1, keep_epoch="accuracy").fit(graph, validated)
     assert by_accuracy.stop_reason_ == "validation accuracy did not increase for 3 epochs"
 
 

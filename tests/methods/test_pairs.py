@@ -69,10 +69,10 @@ def test_no_pairs_by_similarity(problem):
 def test_list_contains_shifted_nodes_with_their_similar_nodes_then_pairs_by_similarity(
     problem, monkeypatch
 ):
-    monkeypatch.setattr(module, "SIMILAR", 2)
+    monkeypatch.setattr(module, "NUM_SIMILAR", 2)
     z = problem.x[None]
-    labeled = problem.labels >= 0
-    found = list_pairs(z, labeled, problem, num_nodes=3, num_pairs=4)[0].tolist()
+    labeled = problem.train_labels >= 0
+    found = list_pairs(problem, z, labeled, num_nodes=3, num_pairs=4)[0].tolist()
     assert len(found) == 3 * 2 + 4
     similar = cosines(problem)
     np.fill_diagonal(similar, -np.inf)

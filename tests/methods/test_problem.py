@@ -11,7 +11,7 @@ from tests.methods.helpers import normalized, ring, ring_problem
 def test_default_pool_is_all_nodes_without_training_label():
     problem = ring_problem([[0, -1, 1], [-1, -1, 0]])
     assert problem.pool.tolist() == [[False, True, False], [True, True, False]]
-    assert problem.num_runs == 2
+    assert problem.num_fits == 2
     assert problem.seeds == (0, 0)
     assert not problem.has_validation.any()
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from dcgst.methods.core.self_training import PseudoLabels
-from dcgst.methods.core.trace import GIVEN, NEVER
+from dcgst.methods.core.trace import NOT_LABELED, TRAINING_LABEL
 from tests.methods.helpers import selection_of
 
 LABELS = torch.tensor([[1, -1, -1, -1]])
@@ -16,7 +16,7 @@ ACTIVE = torch.tensor([True])
 def test_starts_with_the_given_labels():
     state = PseudoLabels(LABELS)
     assert state.labels.tolist() == [[1, -1, -1, -1]]
-    assert state.labeled_stage.tolist() == [[GIVEN, NEVER, NEVER, NEVER]]
+    assert state.labeled_stage.tolist() == [[TRAINING_LABEL, NOT_LABELED, NOT_LABELED, NOT_LABELED]]
 
 
 def test_pseudo_labels_are_replaced_in_every_stage():
@@ -26,7 +26,7 @@ def test_pseudo_labels_are_replaced_in_every_stage():
     state.apply(2, selection_of([[0, 0, 0, 0]], [[0, 0, 1, 1]]), ACTIVE)
     assert state.labels.tolist() == [[1, -1, 0, 0]]
     # Node 2 stays labeled since stage 1, with another label; node 1 is no longer labeled.
-    assert state.labeled_stage.tolist() == [[GIVEN, NEVER, 1, 2]]
+    assert state.labeled_stage.tolist() == [[TRAINING_LABEL, NOT_LABELED, 1, 2]]
 
 
 def test_accumulated_pseudo_labels_never_change():
@@ -34,14 +34,14 @@ def test_accumulated_pseudo_labels_never_change():
     state.apply(1, selection_of([[0, 2, 2, 2]], [[0, 1, 0, 0]]), ACTIVE)
     state.apply(2, selection_of([[0, 0, 0, 0]], [[0, 1, 1, 0]]), ACTIVE)
     assert state.labels.tolist() == [[1, 2, 0, -1]]
-    assert state.labeled_stage.tolist() == [[GIVEN, 1, 2, NEVER]]
+    assert state.labeled_stage.tolist() == [[TRAINING_LABEL, 1, 2, NOT_LABELED]]
 
 
 def test_node_that_is_selected_again_later_counts_from_then_on():
     state = PseudoLabels(LABELS)
-    for stage, chosen in enumerate([[0, 1, 0, 0], [0, 0, 1, 0], [0, 1, 1, 0]], start=1):
-        state.apply(stage, selection_of([[0, 2, 2, 2]], [chosen]), ACTIVE)
-    assert state.labeled_stage.tolist() == [[GIVEN, 3, 2, NEVER]]
+    for stage, selected in enumerate([[0, 1, 0, 0], [0, 0, 1, 0], [0, 1, 1, 0]], start=1):
+        state.apply(stage, selection_of([[0, 2, 2, 2]], [selected]), ACTIVE)
+    assert state.labeled_stage.tolist() == [[TRAINING_LABEL, 3, 2, NOT_LABELED]]
 
 
 @pytest.mark.parametrize("accumulate", [False, True])
@@ -49,7 +49,14 @@ def test_given_labels_never_change(accumulate):
     state = PseudoLabels(LABELS, accumulate)
     state.apply(1, selection_of([[2, 2, 2, 2]], [[1, 1, 0, 0]]), ACTIVE)
     assert state.labels.tolist() == [[1, 2, -1, -1]]
-    assert state.labeled_stage.tolist() == [[GIVEN, 1, NEVER, NEVER]]
+    assert state.labeled_stage.tolist() == [[TRAINING_LABEL, 1, NOT_LABELED, NOT_LABELED]]
+
+
+@pytest.mark.parametrize("label", [0, 1, 2])
+def test_training_labels_of_every_class_are_kept(label):
+    state = PseudoLabels(torch.tensor([[label, -1]]))
+    state.apply(1, selection_of([[(label + 1) % 3, 0]], [[1, 1]]), torch.tensor([True]))
+    assert state.labels.tolist() == [[label, 0]]
 
 
 def test_stopped_runs_do_not_change():
@@ -57,7 +64,10 @@ def test_stopped_runs_do_not_change():
     everywhere = selection_of([[2, 2, 2, 2]] * 2, [[0, 1, 1, 1]] * 2)
     state.apply(1, everywhere, torch.tensor([False, True]))
     assert state.labels.tolist() == [[1, -1, -1, -1], [1, 2, 2, 2]]
-    assert state.labeled_stage.tolist() == [[GIVEN, NEVER, NEVER, NEVER], [GIVEN, 1, 1, 1]]
+    assert state.labeled_stage.tolist() == [
+        [TRAINING_LABEL, NOT_LABELED, NOT_LABELED, NOT_LABELED],
+        [TRAINING_LABEL, 1, 1, 1],
+    ]
 
 
 def test_restore_changes_one_run_to_an_earlier_stage():
@@ -67,7 +77,10 @@ def test_restore_changes_one_run_to_an_earlier_stage():
     state.apply(2, selection_of([[0, 0, 0, 0]] * 2, [[0, 0, 1, 1]] * 2), both)
     state.restore(run=0, stage=1)
     assert state.labels.tolist() == [[1, 2, -1, -1], [1, -1, 0, 0]]
-    assert state.labeled_stage.tolist() == [[GIVEN, 1, NEVER, NEVER], [GIVEN, NEVER, 2, 2]]
+    assert state.labeled_stage.tolist() == [
+        [TRAINING_LABEL, 1, NOT_LABELED, NOT_LABELED],
+        [TRAINING_LABEL, NOT_LABELED, 2, 2],
+    ]
     state.restore(run=1, stage=0)
     assert state.labels.tolist() == [[1, 2, -1, -1], [1, -1, -1, -1]]
     assert LABELS.tolist() == [[1, -1, -1, -1]], "the given labels were changed in place"

@@ -9,7 +9,7 @@ import pytest
 
 from dcgst.methods import Majority
 from dcgst.methods.core.result import Result, average, majority_stage
-from dcgst.methods.core.trace import AUDIT, EDGES
+from dcgst.methods.core.trace import AUDIT, EDGE_PROBABILITIES
 from tests.methods.helpers import path
 
 
@@ -61,7 +61,7 @@ class TestCompareWith:
         )
 
     def test_adds_accuracy_of_each_stage_and_truth_of_each_candidate(self):
-        compared = self.result().compare_with(np.array([0, 1, 1, 0]), self.pool)
+        compared = self.result().with_truth(np.array([0, 1, 1, 0]), self.pool)
         # Of the pool (1, 1, 0), stage 1 predicts (0, 0, 0) and stage 2 (1, 1, 0).
         accuracy = [record.get("accuracy") for record in compared.history]
         assert accuracy == [None, pytest.approx(1 / 3), 1.0]
@@ -69,13 +69,13 @@ class TestCompareWith:
         assert compared.stage_predictions == ()
 
     def test_counts_nodes_of_known_class_only(self):
-        compared = self.result().compare_with(np.array([0, -1, 1, 0]), self.pool)
+        compared = self.result().with_truth(np.array([0, -1, 1, 0]), self.pool)
         assert compared.history[1]["accuracy"] == 0.5
-        assert self.result().compare_with(np.full(4, -1), self.pool).history == list(self.history)
+        assert self.result().with_truth(np.full(4, -1), self.pool).history == list(self.history)
 
     def test_does_not_change_the_original(self):
         result = self.result()
-        result.compare_with(np.array([0, 1, 1, 0]), self.pool)
+        result.with_truth(np.array([0, 1, 1, 0]), self.pool)
         assert result.history == list(self.history)
         assert result.audit["truth"].tolist() == [0, 0]
 
@@ -84,14 +84,14 @@ class TestReorder:
     order = np.array([2, 0, 1])  # node 2 comes first
 
     def test_moves_arrays_and_tables(self):
-        edges = np.array([(0, 0, 2, True, 0.5), (0, 1, 2, False, 0.25)], dtype=EDGES)
+        edges = np.array([(0, 0, 2, True, 0.5), (0, 1, 2, False, 0.25)], dtype=EDGE_PROBABILITIES)
         result = result_of(
             [[0.1, 0.9], [0.2, 0.8], [0.3, 0.7]],
             given=[0, 1, -1],
             labeled_stage=np.array([5, 6, 7]),
             agreement=np.array([0.5, 0.6, 0.7]),
             audit=audit_of((0, 1, 1), (0, 1, 2)),
-            edges=edges,
+            edge_probabilities=edges,
         )
         moved = result.reorder(self.order)
         np.testing.assert_allclose(moved.proba[:, 0], [0.3, 0.1, 0.2])
@@ -99,8 +99,8 @@ class TestReorder:
         assert moved.labeled_stage.tolist() == [7, 5, 6]
         assert moved.agreement.tolist() == [0.7, 0.5, 0.6]
         assert moved.audit["node"].tolist() == [0, 2]
-        assert moved.edges[["source", "target"]].tolist() == [(0, 1), (0, 2)]
-        assert moved.edges["present"].tolist() == [True, False]
+        assert moved.edge_probabilities[["source", "target"]].tolist() == [(0, 1), (0, 2)]
+        assert moved.edge_probabilities["present"].tolist() == [True, False]
 
     def test_audit_is_sorted_by_replica_stage_and_node(self):
         rows = [(0, 1, 0), (0, 1, 2), (0, 2, 1), (1, 1, 2)]
@@ -128,11 +128,11 @@ class TestAverage:
         np.testing.assert_allclose(mean.agreement, [1, 1, 2 / 3], rtol=1e-6)
 
     def test_tables_and_history_state_the_replica(self):
-        edges = np.array([(0, 0, 1, True, 0.5)], dtype=EDGES)
-        one = result_of([[1.0, 0.0]] * 2, audit=audit_of((0, 1, 1)), edges=edges)
+        edges = np.array([(0, 0, 1, True, 0.5)], dtype=EDGE_PROBABILITIES)
+        one = result_of([[1.0, 0.0]] * 2, audit=audit_of((0, 1, 1)), edge_probabilities=edges)
         mean = average([one, one])
         assert mean.audit["replica"].tolist() == [0, 1]
-        assert mean.edges["replica"].tolist() == [0, 1]
+        assert mean.edge_probabilities["replica"].tolist() == [0, 1]
         assert [record["replica"] for record in mean.history] == [0, 1]
         assert one.audit["replica"].tolist() == [0], "the original was changed"
 

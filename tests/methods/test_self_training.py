@@ -26,11 +26,11 @@ def test_finish_stage_applies_records_and_counts():
     assert state.trace.history[0][1]["labeled"] == 2
 
 
-def test_pool_is_exhausted_if_all_its_nodes_are_labeled():
+def test_whole_pool_is_labeled_if_all_its_nodes_are_labeled():
     state = state_of(max_stages=9, patience=5)
     state.finish_stage(selection_of([[2] * 4] * 2, [[0, 1, 1, 1], [0, 1, 1, 0]]), Z)
     assert state.active.tolist() == [False, True]
-    assert state.stop_rule.reasons[0] == "the pool is exhausted"
+    assert state.stop_rule.reasons[0] == "every pool node has a pseudo-label"
 
 
 def test_cmd_of_the_stage_decides_when_to_stop():

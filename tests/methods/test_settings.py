@@ -8,7 +8,7 @@ import torch
 
 from dcgst.errors import InputError
 from dcgst.methods import DRGST, GCN, ST, method
-from dcgst.methods.core.params import parse
+from dcgst.methods.core.params import parse_setting
 from dcgst.methods.legacy import upgrade_settings
 from dcgst.splits import Split, sample
 
@@ -21,7 +21,7 @@ from dcgst.splits import Split, sample
         ({"dropout": 1.5}, "dropout must be at most 0.99, got 1.5"),
         ({"backbone": "gin"}, "unknown backbone 'gin'"),
         ({"backbone": GCN}, "is not a subclass of dcgst.nn.base.Backbone"),
-        ({"keep": "best"}, "keep must be one of loss, accuracy, last, got 'best'"),
+        ({"keep_epoch": "best"}, "keep_epoch must be one of loss, accuracy, last, got 'best'"),
         ({"patience": "long"}, "patience must be int or None, got 'long'"),
         ({"replicas": True}, "replicas must be int, got True"),
         ({"lr": float("nan")}, "lr must be finite, got nan"),
@@ -85,6 +85,11 @@ def test_unfitted_method_is_refused(call):
         getattr(GCN(), call)()
 
 
+def test_unfitted_method_has_no_score(graph):
+    with pytest.raises(InputError, match="this gcn is not fitted yet; call fit first"):
+        GCN().score(graph)
+
+
 def test_settings_override_presets():
     assert method("gcn", "paper/pubmed").lr == 0.001
     assert method("gcn", "paper/pubmed", lr=0.5).lr == 0.5
@@ -99,7 +104,7 @@ def test_settings_override_presets():
         (lambda: method("gcn", "best"), "unknown preset of gcn 'best'"),
         (lambda: method("gcn", widht=8), "unknown setting of gcn 'widht'"),
         (lambda: GCN().set_params(widht=8), "unknown setting of gcn 'widht'"),
-        (lambda: parse(GCN, "widht", "3"), "unknown setting 'widht'"),
+        (lambda: parse_setting(GCN, "widht", "3"), "unknown setting 'widht'"),
     ],
 )
 def test_unknown_names_are_refused(call, message):
@@ -118,12 +123,12 @@ def test_unknown_names_are_refused(call, message):
     ],
 )
 def test_text_is_parsed_to_the_type_of_the_setting(name, text, value):
-    assert parse(GCN, name, text) == value
+    assert parse_setting(GCN, name, text) == value
 
 
 def test_booleans_are_parsed():
-    assert parse(DRGST, "best_stage", "False") is False
-    assert parse(DRGST, "best_stage", "true") is True
+    assert parse_setting(DRGST, "best_stage", "False") is False
+    assert parse_setting(DRGST, "best_stage", "true") is True
 
 
 def test_nearest_preset_is_the_nearest_number_of_labels_per_class():

@@ -65,11 +65,11 @@ class TestLoss:
         events = []
         problem = self.problem(events)
         method = SRGNN(cmd_weight=cmd_weight, epochs=1, hidden=3, dropout=0.0)
-        method.train_robust(problem.labels, problem, 0)
-        output = method.network(problem).outputs()
+        method.train_robust(problem.train_labels, problem, 0)
+        output = method.create_network(problem).predict()
         log_proba = output.logits[0].log_softmax(-1).double().numpy()
         cross_entropy = -log_proba[[0, 1, 2, 3], [0, 1, 0, 1]].mean()
-        hidden = output.hidden[0].double().numpy()
+        hidden = output.embedding[0].double().numpy()
         drawn = method.sample_pool(torch.tensor([4]), problem, 0)[0].numpy()
         distance = cmd_by_hand(hidden[:4], hidden[drawn], support=1)
         expected = cross_entropy + cmd_weight * distance
@@ -81,8 +81,8 @@ class TestLoss:
         weights = torch.arange(12.0)[None]
         monkeypatch.setattr(SRGNN, "weights", lambda *_: weights)
         method = SRGNN(cmd_weight=0.0, epochs=1, hidden=3, dropout=0.0)
-        method.train_robust(problem.labels, problem, 0)
-        log_proba = method.network(problem).outputs().logits[0].log_softmax(-1).numpy()
+        method.train_robust(problem.train_labels, problem, 0)
+        log_proba = method.create_network(problem).predict().logits[0].log_softmax(-1).numpy()
         each = -log_proba[[0, 1, 2, 3], [0, 1, 0, 1]]
         assert first_losses(events) == [pytest.approx((each * [0, 1, 2, 3]).sum() / 6, rel=1e-4)]
 
@@ -97,7 +97,7 @@ class TestLoss:
 
 def test_penalty_reduces_the_shift_of_a_bounded_hidden_layer(graph, split):
     def shift(weight):
-        fitted = SRGNN(cmd_weight=weight, keep="last", **QUICK).fit(graph, split)
+        fitted = SRGNN(cmd_weight=weight, keep_epoch="last", **QUICK).fit(graph, split)
         hidden = fitted.embed()
         assert hidden.min() < 0, "tanh, not ReLU"
         assert np.abs(hidden).max() <= 1
@@ -109,12 +109,12 @@ def test_penalty_reduces_the_shift_of_a_bounded_hidden_layer(graph, split):
 class TestKernelMeanMatching:
     def test_weights_have_mean_one_per_class_and_a_lower_bound(self, two_runs):
         method = SRGNN(weighting="kmm", least_weight=0.3)
-        labeled = two_runs.labels >= 0
+        labeled = two_runs.train_labels >= 0
         drawn = method.sample_pool(labeled.sum(1), two_runs, 0)
-        weights = method.weights(two_runs.labels, drawn, two_runs)
+        weights = method.weights(two_runs.train_labels, drawn, two_runs)
         for run in range(2):
             for code in range(3):
-                own = weights[run, two_runs.labels[run] == code]
+                own = weights[run, two_runs.train_labels[run] == code]
                 assert float(own.sum()) == pytest.approx(4, abs=1e-4)
                 assert float(own.min()) >= 0.3 - 1e-6
         assert float(weights[labeled].std()) > 0.01
@@ -124,8 +124,8 @@ class TestKernelMeanMatching:
         problem = ring_problem([0] + [-1] * 9 + [0] + [-1] * 9)
         drawn = torch.zeros(1, 20, dtype=torch.bool)
         drawn[0, [1, 2, 18, 19]] = True
-        weights = SRGNN(weighting="kmm").weights(problem.labels, drawn, problem)
+        weights = SRGNN(weighting="kmm").weights(problem.train_labels, drawn, problem)
         assert float(weights[0, 0]) > 1 > float(weights[0, 10])
 
     def test_is_off_by_default(self, two_runs):
-        assert SRGNN().weights(two_runs.labels, two_runs.pool, two_runs) is None
+        assert SRGNN().weights(two_runs.train_labels, two_runs.pool, two_runs) is None

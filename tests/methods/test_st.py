@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import torch
 
 from dcgst.datasets import synthetic
+from dcgst.graph import Graph
 from dcgst.methods import GCN, M3S, SRGNNST, ST
 from dcgst.methods.core.problem import GraphTensors, Problem
 from dcgst.methods.st import labels_to_reach_all, most_confident
@@ -23,6 +24,16 @@ def forty() -> Problem:
 
 
 class TestQuota:
+    @pytest.mark.parametrize(("edges", "expected"), [(0, 6), (2, 6), (3, 6), (4, 6 / (8 / 6) ** 2)])
+    def test_all_others_are_within_two_edges(self, edges, expected):
+        """η = n / degree², with a mean degree of at least one; six nodes on a path."""
+        pairs = np.array([range(edges), range(1, edges + 1)])
+        path = Graph.from_edges(pairs, np.ones((6, 1)))
+        problem = Problem.build(
+            GraphTensors(path.features, path.adjacency), np.array([[0, 1, -1, -1, -1, -1]]), 2
+        )
+        assert labels_to_reach_all(problem) == pytest.approx(expected)
+
     def test_follows_from_the_mean_degree(self, forty):
         assert labels_to_reach_all(forty) == pytest.approx(40 / 2**2)
         # floor(3 * 10 * 3/4) and floor(3 * 10 * 1/4)
@@ -47,19 +58,19 @@ class TestQuota:
 PROBA = [[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.3, 0.7], [0.1, 0.9]]
 
 
-def test_most_confident_nodes_of_each_class_are_chosen():
+def test_most_confident_nodes_of_each_class_are_selected():
     unlabeled = torch.tensor([[False, True, True, True, True]])
     found = most_confident(torch.tensor([PROBA]).log(), unlabeled, torch.tensor([[1, 1]]))
     assert found.predicted.tolist() == [[0, 0, 0, 1, 1]]
-    assert found.chosen.tolist() == [[False, True, False, False, True]]
+    assert found.selected.tolist() == [[False, True, False, False, True]]
     assert found.rank.tolist() == [[5, 0, 1, 1, 0]]
 
 
-def test_candidates_are_twice_as_many_as_chosen():
+def test_candidates_are_twice_as_many_as_selected():
     unlabeled = torch.ones(1, 5, dtype=torch.bool)
     found = most_confident(torch.tensor([PROBA]).log(), unlabeled, torch.tensor([[1, 0]]))
     assert found.candidates.tolist() == [[True, True, False, False, False]]
-    assert found.chosen.tolist() == [[True, False, False, False, False]]
+    assert found.selected.tolist() == [[True, False, False, False, False]]
 
 
 def test_select_ignores_nodes_with_a_label():
@@ -68,25 +79,25 @@ def test_select_ignores_nodes_with_a_label():
     labels = torch.tensor([[0, -1, -1, 1, 0]])
     logits = torch.tensor([PROBA]).log()
     found = ST(per_class=1).select(Output(logits, logits), labels, problem, 1)
-    assert found.chosen.tolist() == [[False, True, False, False, False]]
+    assert found.selected.tolist() == [[False, True, False, False, False]]
 
 
 @pytest.mark.parametrize("method", [ST, M3S, SRGNNST])
 def test_pseudo_labels_accumulate_over_the_stages(method, graph, split):
     fitted = method(stages=3, per_class=12, epochs=15, hidden=16).fit(graph, split)
-    chosen = fitted.audit_[fitted.audit_["chosen"]]
-    assert len(np.unique(chosen["node"])) == len(chosen), "a node was chosen twice"
-    np.testing.assert_array_equal(fitted.labeled_stage_[chosen["node"]], chosen["stage"])
+    selected = fitted.audit_[fitted.audit_["selected"]]
+    assert len(np.unique(selected["node"])) == len(selected), "a node was selected twice"
+    np.testing.assert_array_equal(fitted.labeled_stage_[selected["node"]], selected["stage"])
     labeled = [record["labeled"] for record in fitted.history_]
-    added = [(chosen["stage"] == stage).sum() for stage in (1, 2, 3)]
+    added = [(selected["stage"] == stage).sum() for stage in (1, 2, 3)]
     assert np.diff(labeled).tolist() == added
 
 
 def test_every_stage_adds_its_quota(graph, split):
     fitted = ST(stages=3, per_class=12, epochs=15, hidden=16).fit(graph, split)
-    chosen = fitted.audit_[fitted.audit_["chosen"]]
+    selected = fitted.audit_[fitted.audit_["selected"]]
     for stage in (1, 2, 3):
-        assert np.bincount(chosen["label"][chosen["stage"] == stage]).tolist() == [4, 4, 4]
+        assert np.bincount(selected["label"][selected["stage"] == stage]).tolist() == [4, 4, 4]
 
 
 def test_self_training_increases_accuracy_on_biased_labels():

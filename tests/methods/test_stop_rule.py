@@ -7,11 +7,11 @@ import torch
 from dcgst.methods.core.self_training import StopRule
 
 
-def active_after(rule: StopRule, cmds, exhausted=False) -> list[bool]:
+def active_after(rule: StopRule, cmds, all_labeled=False) -> list[bool]:
     """Finish a stage per CMD, for one run; whether it is active after each."""
     found = []
     for cmd in cmds:
-        rule.update(torch.tensor([cmd]), torch.tensor([exhausted]))
+        rule.update(torch.tensor([cmd]), torch.tensor([all_labeled]))
         found.append(bool(rule.active))
     return found
 
@@ -35,20 +35,20 @@ def test_equal_cmd_is_not_lower():
 
 def test_without_patience_only_the_maximum_number_of_stages_stops_it():
     rule = StopRule(1, max_stages=3)
-    assert active_after(rule, [1.0, 2.0, 3.0], exhausted=True) == [True, True, False]
+    assert active_after(rule, [1.0, 2.0, 3.0], all_labeled=True) == [True, True, False]
     assert rule.reasons == ["maximum number of stages (3)"]
 
 
-def test_stops_if_the_pool_is_exhausted():
+def test_stops_if_the_whole_pool_is_labeled():
     rule = StopRule(1, max_stages=9, patience=5)
-    assert active_after(rule, [1.0], exhausted=True) == [False]
-    assert rule.reasons == ["the pool is exhausted"]
+    assert active_after(rule, [1.0], all_labeled=True) == [False]
+    assert rule.reasons == ["every pool node has a pseudo-label"]
 
 
 def test_first_reason_is_kept():
     rule = StopRule(1, max_stages=2, patience=5)
-    active_after(rule, [1.0, 1.0], exhausted=True)
-    assert rule.reasons == ["the pool is exhausted"]
+    active_after(rule, [1.0, 1.0], all_labeled=True)
+    assert rule.reasons == ["every pool node has a pseudo-label"]
 
 
 def test_runs_stop_independently():
@@ -62,7 +62,7 @@ def test_runs_stop_independently():
     assert not rule.active.any()
     assert rule.reasons == [
         "CMD did not decrease for 1 stages",
-        "the pool is exhausted",
+        "every pool node has a pseudo-label",
         "maximum number of stages (3)",
     ]
 

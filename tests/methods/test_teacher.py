@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from dcgst.engine.random import Streams
-from dcgst.engine.training import Schedule, cross_entropy
+from dcgst.engine.training import TrainingOptions, cross_entropy
 from dcgst.methods import DCGST
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.dcgst import teacher as module
@@ -27,14 +27,14 @@ def make(problem, *, pairs=True, **settings) -> Teacher:
     """A teacher without dropout; by default, some pairs of nodes may change."""
     size = {"edge_nodes": 2, "edge_pairs": 4} if pairs else {"edge_nodes": 0, "edge_pairs": 0}
     settings = {"hidden": 3, "dropout": 0.0, "edge_predictor": True, **size, **settings}
-    teacher = DCGST(**settings).teacher(problem)
-    teacher.update_pairs(teacher.outputs(), problem.labels)
+    teacher = DCGST(**settings).create_teacher(problem)
+    teacher.update_pairs(teacher.predict(), problem.train_labels)
     return teacher
 
 
 def loss_of(teacher: Teacher) -> Tensor:
     """The joint loss of the given labels; always with the same random numbers."""
-    return teacher.loss(teacher.problem.labels, Streams([1]))()
+    return teacher.make_loss(teacher.problem.train_labels, Streams([1]))()
 
 
 def keep_graph(monkeypatch, teacher: Teacher) -> None:
@@ -67,10 +67,8 @@ class TestLoss:
         teacher = make(problem, **settings)
         keep_graph(monkeypatch, teacher)
         ce, distance = parts_by_hand(teacher)
-        representation = teacher.predictor(problem.x, problem.graph.normalized)
-        bce = float(
-            reconstruction_loss(representation.detach(), problem.adjacency.pattern, Streams([1]))
-        )
+        factors = teacher.predictor(problem.x, problem.graph.normalized)
+        bce = float(reconstruction_loss(factors.detach(), problem.adjacency.pattern, Streams([1])))
         assert min(ce, bce, distance) > 0.1, "no part is negligible"
         expected = ce + beta * (bce + alpha * distance)
         assert float(loss_of(teacher).detach()) == pytest.approx(expected, rel=1e-4)
@@ -108,7 +106,7 @@ class TestLoss:
         model, smooth = teacher.network.model, torch.tensor(normalized(dense)).float()
         w1, b1, w2, b2 = (p[0] for p in model.parameters())
         logits = smooth @ torch.relu(smooth @ problem.x @ w1 + b1) @ w2 + b2
-        expected = cross_entropy(logits[None], problem.labels)
+        expected = cross_entropy(logits[None], problem.train_labels)
         torch.testing.assert_close(loss_of(teacher), expected)
 
     def test_cmd_compares_labels_of_each_run_with_its_pool(self, monkeypatch):
@@ -122,7 +120,7 @@ class TestLoss:
 
         monkeypatch.setattr(module, "cmd", recorded)
         teacher = make(problem)
-        teacher.loss(problem.labels, Streams([1, 2]))()
+        teacher.make_loss(problem.train_labels, Streams([1, 2]))()
         assert seen == [(3, [[1, 1, 0], [1, 0, 1]], [[0, 0, 1, 1, 1], [0, 1, 0, 1, 1]])]
 
 
@@ -172,13 +170,13 @@ class TestTraining:
         teacher = make(problem)
 
         def losses():
-            ce = cross_entropy(teacher.outputs().logits, problem.labels)
-            representation = teacher.predictor(problem.x, problem.graph.normalized).detach()
-            bce = reconstruction_loss(representation, problem.adjacency.pattern, Streams([1]))
+            ce = cross_entropy(teacher.predict().logits, problem.train_labels)
+            factors = teacher.predictor(problem.x, problem.graph.normalized).detach()
+            bce = reconstruction_loss(factors, problem.adjacency.pattern, Streams([1]))
             return float(ce), float(bce)
 
         before = losses()
-        teacher.pretrain(Schedule(epochs=60, lr=0.05))
+        teacher.pretrain(TrainingOptions(epochs=60, lr=0.05))
         after = losses()
         assert after[0] < 0.9 * before[0]
         assert after[1] < 0.9 * before[1]
@@ -187,7 +185,7 @@ class TestTraining:
         teacher = make(problem)
         parts = (teacher.network.model, teacher.predictor)
         before = [p.weight1.detach().clone() for p in (parts[0], parts[1].gcn)]
-        teacher.train(problem.labels, Schedule(epochs=1), stage=1)
+        teacher.train(problem.train_labels, TrainingOptions(epochs=1), 1, torch.tensor([True]))
         assert not torch.equal(parts[0].weight1, before[0])
         assert not torch.equal(parts[1].gcn.weight1, before[1])
 
@@ -210,10 +208,16 @@ class TestSettings:
         assert listed.shape == (1, 3 * 9 + 4, 2)
 
 
-class TestEdges:
+class TestEdgeProbabilities:
+    def trained(self, problem, active=True, **settings):
+        teacher = make(problem, **settings)
+        options = TrainingOptions(epochs=1)
+        teacher.train(problem.train_labels, options, 1, torch.tensor([active]))
+        return teacher
+
     def test_table_contains_every_listed_pair_once(self, problem):
-        teacher = make(problem)
-        (table,) = teacher.edges()
+        teacher = self.trained(problem)
+        (table,) = teacher.edge_probabilities
         ends = table[["source", "target"]].tolist()
         listed = {tuple(sorted(pair)) for pair in teacher.variants.pairs[0].tolist()}
         assert sorted(ends) == sorted(pair for pair in listed if pair[0] != pair[1])
@@ -221,13 +225,18 @@ class TestEdges:
         np.testing.assert_array_equal(table["present"], dense[table["source"], table["target"]] > 0)
 
     def test_probability_is_that_of_the_predictor(self, problem):
-        teacher = make(problem)
-        (table,) = teacher.edges()
+        teacher = self.trained(problem)
+        (table,) = teacher.edge_probabilities
         pairs = torch.tensor(np.stack([table["source"], table["target"]], axis=1))
-        representation = teacher.predictor(problem.x, problem.graph.normalized).detach()
-        expected = pair_logits(representation, pairs).sigmoid()[0]
+        factors = teacher.predictor(problem.x, problem.graph.normalized).detach()
+        expected = pair_logits(factors, pairs).sigmoid()[0]
         np.testing.assert_allclose(table["probability"], expected.numpy(), rtol=1e-5)
 
     @pytest.mark.parametrize("settings", [{"edge_predictor": False}, {"pairs": False}])
     def test_without_pairs_there_is_no_table(self, problem, settings):
-        assert make(problem, **settings).edges() is None
+        (table,) = self.trained(problem, **settings).edge_probabilities
+        assert len(table) == 0
+
+    def test_fits_that_are_not_active_keep_their_table(self, problem):
+        (table,) = self.trained(problem, active=False).edge_probabilities
+        assert len(table) == 0

@@ -21,7 +21,7 @@ class TestAudit:
             [[0, 0, 0, 0], [2, 1, 2, 0]],
             [[0, 0, 0, 0], [0, 1, 0, 0]],
             [[0, 0, 0, 0], [0, 1, 1, 0]],
-            score=torch.tensor([[0.0] * 4, [0.1, 0.2, 0.3, 0.4]]),
+            selection_score=torch.tensor([[0.0] * 4, [0.1, 0.2, 0.3, 0.4]]),
             ner=torch.tensor([[0.0] * 4, [5.0, 6.0, 7.0, 8.0]]),
             weight=torch.tensor([[0.0] * 4, [1.5, 2.5, 3.5, 4.5]]),
         )
@@ -29,8 +29,8 @@ class TestAudit:
         assert table["stage"].tolist() == [3, 3]
         assert table["node"].tolist() == [1, 2]
         assert table["label"].tolist() == [1, 2]
-        assert table["rank"].tolist() == [1, 2]
-        assert table["chosen"].tolist() == [True, False]
+        assert table["rank"].tolist() == [2, 3]
+        assert table["selected"].tolist() == [True, False]
         np.testing.assert_allclose(table["confidence"], [0.51, 0.52])
         np.testing.assert_allclose(table["selection_score"], [0.2, 0.3])
         np.testing.assert_allclose(table["ner"], [6, 7])

@@ -129,7 +129,7 @@ def test_replicas_together_equal_each_replica_alone(name, training, x, adjacency
         single = alone(x, operator, Streams([seed]) if training else None)
         single.logits.square().sum().backward()
         torch.testing.assert_close(batch.logits[replica], single.logits[0])
-        torch.testing.assert_close(batch.hidden[replica], single.hidden[0])
+        torch.testing.assert_close(batch.embedding[replica], single.embedding[0])
         for left, right in zip(together.parameters(), alone.parameters(), strict=True):
             torch.testing.assert_close(left.grad[replica], right.grad[0], atol=1e-4, rtol=1e-4)
 

@@ -46,9 +46,9 @@ def test_queries_in_any_order_give_the_same_result(features):
 def test_cosines_along_pairs(features, rng):
     x, cosines = features
     pairs = np.argwhere(np.triu(rng.random((25, 25)) < 0.2, 1))
-    along = SimilarNodes(x, 3).along(torch.tensor(pairs))
-    np.testing.assert_allclose(along, cosines[pairs[:, 0], pairs[:, 1]], atol=1e-6)
-    assert len(SimilarNodes(x, 3).along(torch.zeros(0, 2, dtype=torch.long))) == 0
+    found = SimilarNodes(x, 3).pair_cosines(torch.tensor(pairs))
+    np.testing.assert_allclose(found, cosines[pairs[:, 0], pairs[:, 1]], atol=1e-6)
+    assert len(SimilarNodes(x, 3).pair_cosines(torch.zeros(0, 2, dtype=torch.long))) == 0
 
 
 def test_a_node_has_at_most_all_others_as_similar_nodes():

@@ -103,3 +103,12 @@ def test_a_fit_that_needs_more_memory_than_available_is_refused(graph, monkeypat
 def test_more_classes_need_more_memory(graph):
     many = replace(graph, class_names=tuple(str(code) for code in range(10_000)))
     assert memory_needed(many, GCN()) > memory_needed(graph, GCN())
+
+
+def test_memory_of_a_fit_is_the_sum_of_its_parts():
+    """A base, values per node (embeddings and classes), features and edges."""
+    edges = np.array([[0, 1], [1, 2]])
+    graph = Graph.from_edges(edges, np.ones((10, 4)), np.array([0, 1] + [-1] * 8))
+    per_node = 6000 + 80 * 2 + 24 * 7
+    expected = 3e8 + 10 * per_node + 12 * 40 + 100 * graph.num_edges
+    assert memory_needed(graph, GCN(hidden=7)) == expected

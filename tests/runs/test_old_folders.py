@@ -41,14 +41,14 @@ def test_history_and_audit_are_converted(old_run):
     assert set(audit["replica"]) == {0, 1}
     assert set(audit["stage"]) == {1, 2, 3}
     first = audit[0]
-    assert (old_run.graph.ids[first["node"]], first["label"], first["rank"]) == ("p0010", 1, 0)
-    assert (first["chosen"], audit[1]["chosen"]) == (False, True)
+    assert (old_run.graph.ids[first["node"]], first["label"], first["rank"]) == ("p0010", 1, 1)
+    assert (first["selected"], audit[1]["selected"]) == (False, True)
     assert first["confidence"] == pytest.approx(0.953333)
     assert first["selection_score"] == pytest.approx(0.417902)
     assert first["ner"] == pytest.approx(0.509325)
     assert (audit["truth"] == -1).all()
     assert (old_run.graph.labels[audit["node"]] == -1).all()
-    assert old_run.result.edges.size == 0
+    assert old_run.result.edge_probabilities.size == 0
     last = [record["cmd"] for record in old_run.result.history if record["stage"] == 3]
     assert np.mean(last) == pytest.approx(0.2871, abs=1e-4)
 
@@ -58,7 +58,7 @@ def test_settings_are_upgraded(old_run):
     assert not found.keys() & REMOVED["dcgst"].keys()
     assert not found.keys() & {"nodes", "pairs", "temperature"}
     assert (found["edge_nodes"], found["edge_pairs"], found["edge_temperature"]) == (200, 1000, 1.2)
-    assert (found["hidden"], found["max_stages"], found["prior"]) == (8, 3, "em")
+    assert (found["hidden"], found["max_stages"], found["ensemble"]) == (8, 3, "em")
     assert old_run.method.get_params() == {**found, "device": "cpu"}
 
 
@@ -111,7 +111,7 @@ def test_explanations_equal_those_of_version_0_1(old_run):
     assert found.labeled[0].weight == pytest.approx(0.25428, abs=1e-4)
     with open(FOLDER / "predictions.csv", newline="") as file:
         pseudo = next(row["id"] for row in csv.DictReader(file) if row["source"] == "pseudo")
-    chosen = [c for c in explain(old_run, pseudo).candidacies if c.chosen]
+    chosen = [c for c in explain(old_run, pseudo).candidacies if c.selected]
     assert len(chosen) >= 2, "in the audit of both replicas"
     assert all(c.shift_before is not None and c.selection_score is not None for c in chosen)
 
@@ -135,7 +135,7 @@ def test_embeddings_are_computed(old_run):
 def test_an_old_folder_is_not_resumed_but_may_be_replaced(old_run, tmp_path):
     shutil.copytree(FOLDER, tmp_path / "run")
     data = read(*TABLES, Columns(label="topic"))
-    settings = {**old_run.info["settings"], "epochs": 2, "prior": "none", "max_stages": 1}
+    settings = {**old_run.info["settings"], "epochs": 2, "ensemble": "none", "max_stages": 1}
     model = type(old_run.method)(**settings)
     with pytest.raises(InputError, match="or by another version; use --overwrite to replace it"):
         fit(data, tmp_path / "run", model, resume=True)

@@ -64,14 +64,14 @@ def test_a_graph_with_masks_keeps_them(graph, tmp_path):
 def test_audit_and_edges_are_stored_exactly(graph, tmp_path, make, known_truth):
     run = fit(with_known_truth(graph) if known_truth else graph, tmp_path / "run", make())
     opened = open_run(run.folder)
-    for name in ("audit", "edges"):
+    for name in ("audit", "edge_probabilities"):
         stored, original = getattr(opened.result, name), getattr(run.result, name)
         assert stored.dtype == original.dtype
         assert stored.tobytes() == original.tobytes(), name
     audit = run.result.audit
     if run.info["method"] == "dcgst":
         assert set(audit["replica"]) == {0, 1}
-        assert run.result.edges.size > 0
+        assert run.result.edge_probabilities.size > 0
     if run.info["method"] == "st":
         assert np.isnan(audit["selection_score"]).all()
         assert (audit["truth"] >= 0).all() == known_truth
@@ -85,7 +85,7 @@ def test_the_audit_table_has_ids_and_class_names_and_no_truth(run, graph):
     assert "truth" not in rows[0]
     assert [row["node"] for row in rows] == graph.ids[audit["node"]].astype(str).tolist()
     assert [row["label"] for row in rows] == [graph.class_names[code] for code in audit["label"]]
-    assert [row["chosen"] == "True" for row in rows] == audit["chosen"].tolist()
+    assert [row["selected"] == "True" for row in rows] == audit["selected"].tolist()
     confidence = np.array([float(row["confidence"]) for row in rows])
     np.testing.assert_allclose(confidence, audit["confidence"], rtol=1e-5)
 

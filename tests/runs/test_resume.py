@@ -50,7 +50,7 @@ def test_the_fingerprint_changes_with_graph_labels_split_method_and_settings(gra
 
 
 def test_the_fingerprint_does_not_depend_on_where_it_is_computed(fingerprint):
-    assert fingerprint(device="cuda", chunk=4) == fingerprint(device="cpu", chunk=None)
+    assert fingerprint(device="cuda", chunk_size=4) == fingerprint(device="cpu", chunk_size=None)
 
 
 def test_a_complete_run_is_resumed_without_training(graph, run):
@@ -95,7 +95,7 @@ def test_a_fit_may_be_resumed_with_another_chunk(graph, tmp_path):
 
     with pytest.raises(Interruption):
         fit(graph, tmp_path / "run", GCN(epochs=3, replicas=2), callbacks=[stop])
-    run = fit(graph, tmp_path / "run", GCN(epochs=3, replicas=2, chunk=2), resume=True)
+    run = fit(graph, tmp_path / "run", GCN(epochs=3, replicas=2, chunk_size=2), resume=True)
     whole = GCN(epochs=3, replicas=2).fit(graph)
     np.testing.assert_allclose(run.method.proba_, run.calibration.apply(whole.proba_), atol=1e-5)
 

@@ -11,7 +11,7 @@ from dcgst.datasets import official_available
 from dcgst.methods import METHODS, Method, method
 from dcgst.methods.legacy import upgrade_settings
 
-EXECUTION_SETTINGS = ("device", "chunk")
+EXECUTION_SETTINGS = ("device", "chunk_size")
 """Settings that affect where and how a method runs, but not what it computes."""
 
 

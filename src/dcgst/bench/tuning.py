@@ -64,7 +64,7 @@ SPACES: dict[str, Space] = {
         "ner_weight": Range(0.01, 1.0),
         "growth": (0.3, 0.5, 1.0),
         "stage_epochs": (10, 20, 40),
-        "quota": ("uniform", "predicted", "balanced"),
+        "class_balance": ("uniform", "predicted", "balanced"),
     },
     "cs": {
         **NETWORK,

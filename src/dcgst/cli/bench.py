@@ -25,7 +25,7 @@ from dcgst.datasets import load
 from dcgst.errors import InputError, unknown_name
 from dcgst.graph import Graph
 from dcgst.methods import METHODS
-from dcgst.methods.core.params import parse
+from dcgst.methods.core.params import parse_setting
 
 PER_CLASS = 5
 """Labels per class if neither a rate nor a number is set."""
@@ -114,7 +114,7 @@ def _settings(
     for key, text in pairs.items():
         # A setting with a single choice, like the backbone of an MLP, cannot be set.
         if key in fields and len(fields[key]["choices"] or "any") > 1:
-            settings[key] = parse(METHODS[name], key, text)
+            settings[key] = parse_setting(METHODS[name], key, text)
     return settings
 
 

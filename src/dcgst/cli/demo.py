@@ -44,7 +44,7 @@ ROWS = (
     Row(BIASED, "GCN", GCN()),
     Row(BIASED, "label propagation", LabelPropagation()),
     Row(BIASED, "seeded EM", EM()),
-    Row(BIASED, "DC-GST without EM", DCGST(prior="none")),
+    Row(BIASED, "DC-GST without EM", DCGST(ensemble="none")),
     Row(BIASED, "DC-GST", DCGST()),
 )
 

@@ -48,7 +48,7 @@ def _show(found: Diagnosis) -> None:
     for shift in found.shifts:
         verdict = "biased" if shift.significant else "not biased"
         numbers = f"{shift.value:.3f}", f"{shift.expected:.3f}"
-        table.add_row(shift.name, *numbers, verdict, shift.words)
+        table.add_row(shift.name, *numbers, verdict, shift.description)
     console.print(table)
     for line in found.warnings:
         say(f"Warning: {line}.", wrap=True)

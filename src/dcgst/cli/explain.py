@@ -44,7 +44,17 @@ def _show_candidacies(explanation: Explanation) -> None:
     found = explanation.candidacies
     if not found:
         return
-    columns = ("replica", "stage", "class", "confidence", "rank", "score", "NER", "shift", "chosen")
+    columns = (
+        "replica",
+        "stage",
+        "class",
+        "confidence",
+        "rank",
+        "score",
+        "NER",
+        "shift",
+        "selected",
+    )
     table = Table(*columns, box=None)
     for c in found[:MOST_CANDIDACIES]:
         table.add_row(
@@ -56,7 +66,7 @@ def _show_candidacies(explanation: Explanation) -> None:
             "–" if c.selection_score is None else f"{c.selection_score:.2f}",
             "–" if c.ner is None else f"{c.ner:.2f}",
             _change(c.shift_before, c.shift_after),
-            "yes" if c.chosen else "no",
+            "yes" if c.selected else "no",
         )
     console.print()
     console.print(table)

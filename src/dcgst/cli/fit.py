@@ -25,7 +25,7 @@ from dcgst.cli.settings import make_method, split_pairs
 from dcgst.insight import diagnose, write_report
 from dcgst.io import Input
 from dcgst.methods import METHODS, Method
-from dcgst.methods.core.params import parse
+from dcgst.methods.core.params import parse_setting
 from dcgst.runs import GIVEN, PREDICTED, PSEUDO, REPLICAS, Run, fit
 from dcgst.runs.predictions import sources_of
 
@@ -99,7 +99,7 @@ def _method(
     if replicas is not None:
         values["replicas"] = replicas
     for key, text in split_pairs(pairs).items():
-        values[key] = parse(kind, key, text)
+        values[key] = parse_setting(kind, key, text)
     return make_method(name, preset, values)
 
 
@@ -127,7 +127,7 @@ def _show(run: Run) -> None:
     console.print(table)
     if run.graph.num_classes > MOST_CLASSES:
         say(f"… and {run.graph.num_classes - MOST_CLASSES} more classes")
-    say(f"Calibration: {run.info['calibration']['words']}.", wrap=True)
+    say(f"Calibration: {run.info['calibration']['description']}.", wrap=True)
     diagnosis = diagnose(run.graph, run.split.given[0])
     say(diagnosis.headline, wrap=True)
     for line in diagnosis.warnings:

@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from dcgst.engine.training import Callback, Epoch, StageEnd
+from dcgst.engine.training import Callback, EpochEnd, StageEnd
 from dcgst.errors import InputError
 
 console = Console()
@@ -109,7 +109,7 @@ def training_progress(title: str, trainings: int, quiet: bool) -> Iterator[Callb
     with progress(title, trainings, quiet) as bar:
         finished = 0
 
-        def on_event(event: Epoch | StageEnd) -> None:
+        def on_event(event: EpochEnd | StageEnd) -> None:
             nonlocal finished
             if isinstance(event, StageEnd):
                 record = event.records[0]

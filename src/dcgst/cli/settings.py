@@ -7,7 +7,7 @@ from typing import Any
 
 from dcgst.errors import InputError
 from dcgst.methods import METHODS, Method
-from dcgst.methods.core.params import check
+from dcgst.methods.core.params import check_settings
 
 
 def split_pairs(pairs: Iterable[str]) -> dict[str, str]:
@@ -25,7 +25,7 @@ def make_method(name: str, preset: str, settings: dict[str, Any]) -> Method:
     """Create a method with valid settings."""
     method = METHODS[name].from_preset(preset, **settings)
     try:
-        check(method)
+        check_settings(method)
     except InputError as error:
         raise InputError(f"{name}: {error}") from error
     return method

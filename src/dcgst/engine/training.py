@@ -13,8 +13,8 @@ from dcgst.engine.checkpoint import Checkpoint, Tensors
 
 
 @dataclass(frozen=True)
-class Schedule:
-    """Length and speed of a training.
+class TrainingOptions:
+    """Epochs, learning rate, weight decay and patience of a training.
 
     Attributes:
         epochs: maximum number of epochs.
@@ -45,8 +45,11 @@ class Validation:
 
 
 @dataclass(frozen=True)
-class Epoch:
-    """Event passed to callbacks after each epoch; tensors are ``(R,)`` on the training device."""
+class EpochEnd:
+    """Event passed to callbacks after each epoch; tensors are ``(R,)`` on the training device.
+
+    ``number`` is counted from 0.
+    """
 
     number: int
     total: int
@@ -67,11 +70,11 @@ class StageEnd:
     records: list[dict[str, float]]
 
 
-Callback = Callable[[Epoch | StageEnd], None]
+Callback = Callable[[EpochEnd | StageEnd], None]
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingLog:
     """Values per epoch and replica, and the epoch whose state was kept."""
 
     loss: Tensor  # (epochs, R)
@@ -83,12 +86,12 @@ def train(
     name: str,
     model: nn.Module,
     loss: Callable[[], Tensor],
-    schedule: Schedule,
+    options: TrainingOptions,
     *,
     validation: Validation | None = None,
     callbacks: Sequence[Callback] = (),
     checkpoint: Checkpoint | None = None,
-) -> Training:
+) -> TrainingLog:
     """Minimize the per-replica ``loss()`` of shape ``(R,)`` over the model's parameters.
 
     The first axis of every parameter is the replica. The losses of the replicas are summed, so each
@@ -99,15 +102,15 @@ def train(
         name: name of the checkpoint step.
         model: its parameters are trained in place.
         loss: called once per epoch.
-        schedule: length and speed.
+        options: epochs, learning rate, weight decay and patience.
         validation: chooses the state to keep.
-        callbacks: called with an :class:`Epoch` after each epoch.
+        callbacks: called with an :class:`EpochEnd` after each epoch.
         checkpoint: a training stored there is not repeated.
     """
     params = [p for p in model.parameters() if p.requires_grad]
 
     def compute() -> Tensors:
-        training = _train(params, loss, schedule, validation, callbacks)
+        training = _train(params, loss, options, validation, callbacks)
         stored = {"loss": training.loss, "best_epoch": training.best_epoch}
         if training.validation is not None:
             stored["validation"] = training.validation
@@ -117,23 +120,23 @@ def train(
     with torch.no_grad():
         for i, param in enumerate(params):
             param.copy_(stored[f"parameter.{i}"])
-    return Training(stored["loss"], stored.get("validation"), stored["best_epoch"])
+    return TrainingLog(stored["loss"], stored.get("validation"), stored["best_epoch"])
 
 
 def _train(
     params: list[nn.Parameter],
     loss: Callable[[], Tensor],
-    schedule: Schedule,
+    options: TrainingOptions,
     validation: Validation | None,
     callbacks: Sequence[Callback],
-) -> Training:
+) -> TrainingLog:
     optimizer = torch.optim.Adam(
-        params, lr=schedule.lr, weight_decay=schedule.weight_decay, fused=True
+        params, lr=options.lr, weight_decay=options.weight_decay, fused=True
     )
     best = BestState(params)
     losses: list[Tensor] = []
     values: list[Tensor] = []
-    for number in range(schedule.epochs):
+    for number in range(options.epochs):
         optimizer.zero_grad(set_to_none=True)
         per_replica = loss()
         per_replica.sum().backward()  # type: ignore[no-untyped-call]
@@ -142,19 +145,19 @@ def _train(
         if validation is not None:
             with torch.no_grad():
                 values.append(validation.measure())
-            best.update(number, values[-1], latest=~validation.available)
+            best.update(number, values[-1], always=~validation.available)
         for callback in callbacks:
-            callback(Epoch(number, schedule.epochs, losses[-1], values[-1] if values else None))
-        if validation is not None and schedule.patience is not None:
-            best.stop(number - best.number >= schedule.patience)
+            callback(EpochEnd(number, options.epochs, losses[-1], values[-1] if values else None))
+        if validation is not None and options.patience is not None:
+            best.stop(number - best.number >= options.patience)
             if not bool(best.active.any()):
                 break
     stacked = torch.stack(losses).cpu()
     if validation is None:
         last = torch.full((stacked.shape[1],), len(losses) - 1)
-        return Training(stacked, None, last)
+        return TrainingLog(stacked, None, last)
     best.restore()
-    return Training(stacked, torch.stack(values).cpu(), best.number.cpu())
+    return TrainingLog(stacked, torch.stack(values).cpu(), best.number.cpu())
 
 
 class BestState:
@@ -178,23 +181,23 @@ class BestState:
         number: int,
         value: Tensor,
         *,
-        latest: Tensor | None = None,
-        eligible: Tensor | None = None,
+        always: Tensor | None = None,
+        only: Tensor | None = None,
     ) -> None:
         """Store the current parameters of every replica whose value is the lowest so far.
 
         Args:
             number: the current epoch or stage.
             value: ``(R,)``.
-            latest: ``(R,)`` bool, replicas without a meaningful value: they store every state.
-            eligible: ``(R,)`` bool, replicas that may store a state; default all.
+            always: ``(R,)`` bool, replicas that store every state, whatever its value.
+            only: ``(R,)`` bool, the only replicas that may store a state; default all.
         """
         better = value < self.value
-        if latest is not None:
-            better = better | latest
+        if always is not None:
+            better = better | always
         better = better & self.active
-        if eligible is not None:
-            better = better & eligible
+        if only is not None:
+            better = better & only
         self.value = torch.where(better, value, self.value)
         self.number = torch.where(better, number, self.number)
         for stored, param in zip(self.stored, self.params, strict=True):

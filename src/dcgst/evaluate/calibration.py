@@ -21,12 +21,12 @@ class Calibration:
     Attributes:
         temperature: above one, probabilities become less confident.
         nodes: number of validation nodes it was learned from; 0 for the default temperature.
-        words: description for users.
+        description: text for users.
     """
 
     temperature: float
     nodes: int
-    words: str
+    description: str
 
     def apply(self, proba: NDArray[np.float32]) -> NDArray[np.float32]:
         """``(n, C)`` calibrated probabilities; the most likely class does not change."""
@@ -55,8 +55,10 @@ def calibrate(
     count = int(known.sum())
     if count < MIN_NODES:
         few = f"{count} validation nodes are too few to learn a temperature" if count else ""
-        words = few or "there are no validation nodes to learn a temperature from"
-        return Calibration(default, 0, f"{words}; the default temperature, {default:g}, is used")
+        description = few or "there are no validation nodes to learn a temperature from"
+        return Calibration(
+            default, 0, f"{description}; the default temperature, {default:g}, is used"
+        )
     grid = np.exp(np.linspace(np.log(0.2), np.log(5), 161))
     losses = [
         count * log_loss(scale_temperature(proba[known], t), labels[known])

@@ -31,14 +31,14 @@ class Shift:
         expected: mean distance for random node sets of the same size.
         p: probability that a random set is at least as far away, corrected for the number of tests
             (Holm).
-        words: description for users.
+        description: text for users.
     """
 
     name: str
     value: float
     expected: float
     p: float
-    words: str
+    description: str
 
     @property
     def significant(self) -> bool:
@@ -124,17 +124,17 @@ def diagnose(graph: Graph, labeled: NDArray[np.bool_] | None = None, seed: int =
         raise InputError("no node has a label, so there is nothing to diagnose")
     if labeled is None:
         labeled = Split.known_labels(graph).given[0]
-    chosen = np.flatnonzero(labeled)
-    shifts = _shifts(graph, chosen, seed)
+    labeled_nodes = np.flatnonzero(labeled)
+    shifts = _shifts(graph, labeled_nodes, seed)
     _, component = connected_components(graph.adjacency, directed=False)
-    reached = np.isin(component, component[chosen])
-    codes = graph.labels[chosen]
+    reached = np.isin(component, component[labeled_nodes])
+    codes = graph.labels[labeled_nodes]
     counts = np.bincount(codes[codes >= 0], minlength=graph.num_classes)
     homophily = graph.with_labels(np.where(labeled, graph.labels, UNKNOWN)).homophily()
     diagnosis = Diagnosis(
         nodes=graph.num_nodes,
         edges=graph.num_edges,
-        labels=chosen.size,
+        labels=labeled_nodes.size,
         counts={name: int(n) for name, n in zip(graph.class_names, counts, strict=True)},
         homophily=None if np.isnan(homophily) else homophily,
         isolated=int((graph.degrees == 0).sum()),
@@ -149,11 +149,11 @@ def diagnose(graph: Graph, labeled: NDArray[np.bool_] | None = None, seed: int =
     return diagnosis
 
 
-def _shifts(graph: Graph, chosen: NDArray[np.int64], seed: int) -> list[Shift]:
-    """Compare the chosen nodes with random sets in every respect."""
+def _shifts(graph: Graph, labeled_nodes: NDArray[np.int64], seed: int) -> list[Shift]:
+    """Compare the labeled nodes with random sets in every respect."""
     rng = np.random.default_rng(derive(seed, Purpose.DIAGNOSIS))
-    draws = [rng.choice(graph.num_nodes, chosen.size, replace=False) for _ in range(DRAWS)]
-    found = distances(graph, [chosen, *draws])
+    draws = [rng.choice(graph.num_nodes, labeled_nodes.size, replace=False) for _ in range(DRAWS)]
+    found = distances(graph, [labeled_nodes, *draws])
     p_values = holm([float((1 + (v[1:] >= v[0]).sum()) / len(v)) for v in found.values()])
     return [
         Shift(
@@ -161,15 +161,15 @@ def _shifts(graph: Graph, chosen: NDArray[np.int64], seed: int) -> list[Shift]:
             value=float(values[0]),
             expected=float(values[1:].mean()),
             p=p,
-            words=_describe(name, p, graph, chosen),
+            description=_describe(name, p, graph, labeled_nodes),
         )
         for (name, values), p in zip(found.items(), p_values, strict=True)
     ]
 
 
-def _describe(name: str, p: float, graph: Graph, chosen: NDArray[np.int64]) -> str:
+def _describe(name: str, p: float, graph: Graph, labeled_nodes: NDArray[np.int64]) -> str:
     how = "more than" if p < SIGNIFICANCE else "about as much as"
-    own, mean = graph.degrees[chosen].mean(), graph.degrees.mean()
+    own, mean = graph.degrees[labeled_nodes].mean(), graph.degrees.mean()
     differ = {
         "features": "features differ",
         "degree": f"labeled nodes have {own:.1f} neighbors on average, all nodes {mean:.1f}; they "

@@ -22,10 +22,10 @@ class Candidacy:
         stage: number of the stage.
         predicted: predicted class.
         confidence: its probability.
-        rank: rank among the candidates of that class, from 1.
+        rank: rank by confidence among the pool nodes of that class, from 1.
         selection_score: from 0 to 1; None if the method has none.
         ner: neighborhood entropy reduction in nats; None if the method has none.
-        chosen: whether the node got a pseudo-label.
+        selected: whether the node got a pseudo-label.
         shift_before: CMD of the given labels alone, in the representation of the stage.
         shift_after: CMD with the pseudo-labels of the stage.
     """
@@ -37,7 +37,7 @@ class Candidacy:
     rank: int
     selection_score: float | None
     ner: float | None
-    chosen: bool
+    selected: bool
     shift_before: float | None
     shift_after: float | None
 
@@ -134,10 +134,10 @@ def _candidacies(run: Run, node: int) -> list[Candidacy]:
                 stage=int(row["stage"]),
                 predicted=run.graph.class_names[row["label"]],
                 confidence=float(row["confidence"]),
-                rank=int(row["rank"]) + 1,
+                rank=int(row["rank"]),
                 selection_score=_number(row["selection_score"]),
                 ner=_number(row["ner"]),
-                chosen=bool(row["chosen"]),
+                selected=bool(row["selected"]),
                 shift_before=record.get("cmd_before"),
                 shift_after=record.get("cmd"),
             )
@@ -206,14 +206,14 @@ def _candidacy_summary(found: Explanation, run: Run, replicas: int) -> str:
         return f"{run.info['method']} uses no pseudo-labels."
     if not found.candidacies:
         return "It was never among the most confident nodes of its class, so never a candidate."
-    chosen = [c for c in found.candidacies if c.chosen]
-    if not chosen:
+    selected = [c for c in found.candidacies if c.selected]
+    if not selected:
         first = min(c.stage for c in found.candidacies)
         scored = any(c.selection_score is not None for c in found.candidacies)
         reason = "a higher selection score" if scored else "a higher confidence"
         return f"It was a candidate from stage {first} on, but other nodes had {reason}."
-    earliest = min(chosen, key=lambda c: c.stage)
-    trained = len({c.replica for c in chosen})
+    earliest = min(selected, key=lambda c: c.stage)
+    trained = len({c.replica for c in selected})
     text = (
         f"It first got a pseudo-label ({earliest.predicted}) in stage {earliest.stage}, with "
         f"confidence {earliest.confidence:.0%} and rank {earliest.rank} in its class"

@@ -107,8 +107,8 @@ def suggest(
     weight = uncertainty[targets] / uncertainty[targets].sum()
     covered = max_similarity(z[targets], z[np.flatnonzero(labeled)])
     before = float((weight * covered).sum())
-    chosen, gains = greedy_cover(z[candidates], z[targets], weight, covered, count)
-    nodes = candidates[chosen].tolist()
+    selected, gains = greedy_cover(z[candidates], z[targets], weight, covered, count)
+    nodes = candidates[selected].tolist()
     suggestions = [
         Suggestion(
             node,
@@ -138,19 +138,19 @@ def greedy_cover(
         count: number to choose.
 
     Returns:
-        positions of the chosen candidates, and the increase by each.
+        positions of the selected candidates, and the increase by each.
     """
     similar = similarity(candidates, targets)  # (m, w)
-    chosen: list[int] = []
+    selected: list[int] = []
     gains: list[float] = []
     for _ in range(count):
         gain = (similar - covered).clamp_min(0) @ weight
-        gain[chosen] = -1.0
+        gain[selected] = -1.0
         best = int(gain.argmax())
-        chosen.append(best)
+        selected.append(best)
         gains.append(float(gain[best]))
         covered = torch.maximum(covered, similar[best])
-    return chosen, gains
+    return selected, gains
 
 
 def max_similarity(z: Tensor, others: Tensor) -> Tensor:

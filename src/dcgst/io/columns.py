@@ -94,7 +94,6 @@ def resolve_node_columns(
     id_column = columns.id
     if id_column is None:
         id_column = _guess_id_column(nodes, edges)
-    nodes.column(id_column)
     label = _resolve_label_column(columns.label, nodes, id_column, labels_needed)
     return NodeColumns(id_column, label)
 

@@ -9,7 +9,7 @@ from dcgst.methods.core.base import Method
 from dcgst.methods.core.network import NeuralMethod
 from dcgst.methods.core.params import param
 from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.result import Result, plain_results
+from dcgst.methods.core.result import Result, results_without_stages
 from dcgst.methods.correct_and_smooth import CorrectAndSmooth
 from dcgst.methods.dcgst.method import DCGST
 from dcgst.methods.drgst import DRGST
@@ -75,6 +75,6 @@ __all__ = [
     "Result",
     "method",
     "param",
-    "plain_results",
     "register_method",
+    "results_without_stages",
 ]

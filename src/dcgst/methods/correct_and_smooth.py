@@ -40,9 +40,9 @@ class CorrectAndSmooth(NeuralMethod):
     steps: int = param(50, "steps of both propagations", low=1)
 
     def solve(self, problem: Problem) -> list[Result]:
-        network = self.network(problem)
-        training = network.train("training", problem.labels, problem, self.schedule)
-        output = network.outputs()
+        network = self.create_network(problem)
+        training = network.train("training", problem.train_labels, problem, self.training_options)
+        output = network.predict()
         operator, given = problem.graph.normalized, problem.one_hot()
         corrected = self.correct(output.logits.softmax(-1), given, operator)
         proba = self.smooth(corrected, given, operator)

@@ -113,32 +113,39 @@ class DRGST(NeuralMethod):
         return 1 + self.stages
 
     def solve(self, problem: Problem) -> list[Result]:
-        network = self.network(problem)
-        network.train("training-0", problem.labels, problem, self.schedule)
-        output = network.outputs()
-        state = SelfTraining(problem, output.hidden, max_stages=self.stages)
+        network = self.create_network(problem)
+        network.train("training-0", problem.train_labels, problem, self.training_options)
+        output = network.predict()
+        state = SelfTraining(problem, output.embedding, max_stages=self.stages)
         best = BestState(list(network.model.parameters()))
         update_best(best, 0, output, problem)
         for stage in range(1, self.stages + 1):
             gain = self.information_gain(network, problem, stage)
             correction = confusion(output, problem)
             selection = self.select(output, gain, problem)
-            state.finish_stage(selection, output.hidden)
+            state.finish_stage(selection, output.embedding)
             self.train_weighted(network, selection, state.labels, correction, problem, stage)
-            output = network.outputs()
+            output = network.predict()
             update_best(best, stage, output, problem)
         if self.best_stage:
             best.restore()
             state.restore(best.number)
-        return state.results(network.outputs().logits.softmax(-1), network.model)
+        return state.results(network.predict().logits.softmax(-1), network.model)
 
     def select(self, output: Output, gain: Tensor, problem: Problem) -> Selection:
         """Select all pool nodes with confidence above the threshold."""
         confidence, predicted = output.logits.softmax(-1).max(-1)
-        chosen = problem.pool & (confidence > self.threshold)
+        selected = problem.pool & (confidence > self.threshold)
         rank = ranks(confidence, problem.pool, predicted)
-        weight = self.weights(gain, chosen | (problem.labels >= 0))
-        return Selection(predicted, confidence, problem.pool, rank, chosen, weight=weight)
+        weight = self.weights(gain, selected | (problem.train_labels >= 0))
+        return Selection(
+            predicted=predicted,
+            confidence=confidence,
+            candidates=problem.pool,
+            rank=rank,
+            selected=selected,
+            weight=weight,
+        )
 
     def weights(self, gain: Tensor, labeled: Tensor) -> Tensor:
         """``(R, n)`` w: the gain divided by β and by its mean over the labeled nodes."""
@@ -164,8 +171,10 @@ class DRGST(NeuralMethod):
             corrected = proba @ correction if self.correct else proba
             return weighted_loss(corrected, targets, weights[:, rows])
 
-        copy_parameters(self.network(problem, stage), network)
-        network.train(f"training-{stage}", labels, problem, self.schedule, number=stage, loss=loss)
+        copy_parameters(self.create_network(problem, stage), network)
+        network.train(
+            f"training-{stage}", labels, problem, self.training_options, number=stage, loss=loss
+        )
 
     def information_gain(self, network: Network, problem: Problem, stage: int) -> Tensor:
         """``(R, n)`` B: entropy of the mean prediction minus mean entropy of the predictions."""
@@ -174,10 +183,10 @@ class DRGST(NeuralMethod):
         mean = own = torch.zeros((), device=network.device)
         for _ in range(self.passes):
             if self.gain == "dropout":
-                logits = network.dropout_outputs(streams, self.drop_rate).logits
+                logits = network.predict_with_dropout(streams, self.drop_rate).logits
             else:
                 thinned = drop_edges(problem.adjacency, self.drop_rate, streams)
-                logits = network.outputs(network.model.operator(thinned)).logits
+                logits = network.predict(network.model.operator(thinned)).logits
             mean = mean + logits.softmax(-1) / self.passes
             own = own + entropy(logits) / self.passes
         return entropy((mean + 1e-12).log()) - own
@@ -191,7 +200,7 @@ def update_best(best: BestState, stage: int, output: Output, problem: Problem) -
     """
     wrong = (output.logits.argmax(-1) != problem.val_labels) & (problem.val_labels >= 0)
     later = stage / (stage + 1)
-    best.update(stage, wrong.sum(1) - later, latest=~problem.has_validation)
+    best.update(stage, wrong.sum(1) - later, always=~problem.has_validation)
 
 
 def weighted_loss(proba: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
@@ -209,7 +218,7 @@ def confusion(output: Output, problem: Problem) -> Tensor:
     I\rVert^2`, in closed form.
     """
     classes = problem.num_classes
-    means, sizes = group_means(output.logits.softmax(-1), problem.labels, classes)
+    means, sizes = group_means(output.logits.softmax(-1), problem.train_labels, classes)
     share = classes * sizes / sizes.sum(1, keepdim=True)  # one for each class if they are balanced
     identity = torch.eye(classes, device=means.device)
     return (share[..., None] * means + identity) / (share[..., None] + 1)

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from dcgst.engine.random import Purpose, Streams, derive
-from dcgst.engine.training import Training, cross_entropy, train
-from dcgst.methods.core.network import Network, NeuralMethod
+from dcgst.engine.training import TrainingLog, cross_entropy, train
+from dcgst.methods.core.network import Network, NeuralMethod, labeled_rows
 from dcgst.methods.core.params import param
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result
@@ -56,20 +56,20 @@ class EERM(NeuralMethod):
     similar: int = param(5, "similar nodes to which each node may be connected", low=1)
 
     def solve(self, problem: Problem) -> list[Result]:
-        network = self.network(problem)
+        network = self.create_network(problem)
         training = self.train_against_editors(network, problem)
-        return self.results(problem, training, network.outputs(), model=network.model)
+        return self.results(problem, training, network.predict(), model=network.model)
 
-    def train_against_editors(self, network: Network, problem: Problem) -> Training:
+    def train_against_editors(self, network: Network, problem: Problem) -> TrainingLog:
         """Train network and editors alternately; validate on the original graph."""
         pairs = flippable_pairs(problem, self.similar)
-        count, runs = self.environments, problem.num_runs
+        count, runs = self.environments, problem.num_fits
         editors = Editors(problem.adjacency, pairs, count, runs, self.editor_lr)
         streams = Streams(
             [derive(seed, Purpose.EDGE_EDITING) for seed in problem.seeds], network.device
         )
-        rows = (problem.labels >= 0).any(0).nonzero().squeeze(-1)
-        targets = problem.labels[:, rows]
+        rows = labeled_rows(problem.train_labels)
+        targets = problem.train_labels[:, rows]
 
         def loss() -> Tensor:
             risks, log_proba = [], []
@@ -88,7 +88,7 @@ class EERM(NeuralMethod):
             "training",
             network.model,
             loss,
-            self.schedule,
+            self.training_options,
             validation=network.validation(problem),
             callbacks=problem.callbacks,
             checkpoint=problem.checkpoint,
@@ -145,15 +145,15 @@ class Editors(nn.Module):
         noisy = (
             logits.detach() - (-uniform.log()).log()
         )  # Gumbel-max: the largest of each node is its draw
-        chosen = torch.zeros_like(noisy, dtype=torch.bool)
+        selected = torch.zeros_like(noisy, dtype=torch.bool)
         for _ in range(flips):
-            left = noisy.masked_fill(chosen, float("-inf"))
+            left = noisy.masked_fill(selected, float("-inf"))
             highest = self._largest(left)[:, self.owner]
-            chosen = chosen | ((left == highest) & (highest > float("-inf")))
-        first, second = chosen.chunk(2, dim=1)
+            selected = selected | ((left == highest) & (highest > float("-inf")))
+        first, second = selected.chunk(2, dim=1)
         flipped = (first | second).to(logits.dtype)
         edges = self.present + flipped - 2 * self.present * flipped
-        total = (log_proba * chosen).sum(1) / self.nodes
+        total = (log_proba * selected).sum(1) / self.nodes
         return Drawn(self.variants.with_edges(edges), total)
 
     def _largest(self, values: Tensor) -> Tensor:

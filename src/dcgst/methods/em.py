@@ -12,7 +12,7 @@ from torch import Tensor
 from dcgst.methods.core.base import Method
 from dcgst.methods.core.params import param
 from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.result import Result, plain_results
+from dcgst.methods.core.result import Result, results_without_stages
 from dcgst.methods.pooling import Prediction, log_pool
 from dcgst.numerics.sparse import SparseMatrix
 
@@ -25,17 +25,17 @@ class EM(Method):
     r"""Fit one von Mises–Fisher component per class to all nodes, initialized by the labels.
 
     Features are smoothed over the graph and reduced to leading singular vectors of unit length,
-    :math:`h_i`. Starting from the given labels, alternate
+    :math:`h_i`. Starting from the training labels, alternate
 
     .. math:: \mu_c \propto \textstyle\sum_i w_i T_{ic} h_i, \qquad
               P_{ic} \propto \pi_c \exp(h_i^\top \mu_c / \tau), \qquad
               \pi_c = \mathrm{mean}_{i \in pool} P_{ic}
 
-    where T is one-hot for given labels and P elsewhere (seeded clustering: Basu et al., ICML 2002;
-    the mixture: Banerjee et al., JMLR 2005). EM models the distribution of the unlabeled nodes, so
-    biased labels do little harm if each class is about one cluster. It is fitted to 18 views of the
-    features. Their predictions are pooled, weighted by the likelihood of the validation labels and
-    by the share of edges whose ends have the same predicted class.
+    where T is one-hot for training labels and P elsewhere (seeded clustering: Basu et al., ICML
+    2002; the mixture: Banerjee et al., JMLR 2005). EM models the distribution of the unlabeled
+    nodes, so biased labels do little harm if each class is about one cluster. It is fitted to 18
+    views of the features. Their predictions are pooled, weighted by the likelihood of the
+    validation labels and by the share of edges whose ends have the same predicted class.
     """
 
     name: ClassVar[str] = "em"
@@ -45,49 +45,53 @@ class EM(Method):
 
     steps: int = param(20, "EM steps", low=1)
     temperature: float = param(0.1, "spread of each component", low=1e-3, symbol="τ")
-    given_weight: float = param(3.0, "weight of a given label, in nodes", low=0, symbol="w")
+    given_weight: float = param(
+        3.0, "a training label counts as this many nodes", low=0, symbol="w"
+    )
     agreement_weight: float = param(
-        100.0, "weight of edge agreement among views of one filter, in nats", low=0
+        100.0,
+        "weight of the share of edges within one class, when views of one filter are averaged",
+        low=0,
     )
 
     def solve(self, problem: Problem) -> list[Result]:
-        prediction = self.predict_nodes(problem.one_hot(), problem)
-        z = problem.graph.views[0][0].expand(problem.num_runs, -1, -1)
-        reasons = [f"maximum number of steps ({self.steps})"] * problem.num_runs
-        return plain_results(problem, prediction.log_proba.softmax(-1), z, reasons)
+        prediction = self.predict_nodes(problem, problem.one_hot())
+        z = problem.graph.views[0][0].expand(problem.num_fits, -1, -1)
+        reasons = [f"maximum number of steps ({self.steps})"] * problem.num_fits
+        return results_without_stages(problem, prediction.log_proba.softmax(-1), z, reasons)
 
-    def predict_nodes(self, start: Tensor, problem: Problem) -> Prediction:
+    def predict_nodes(self, problem: Problem, start: Tensor) -> Prediction:
         """Pool the predictions of all views, each fitted from the same start ``(R, n, C)``.
 
         Edge agreement is compared within a filter only: strong smoothing makes all neighbors agree.
         """
         return log_pool(
-            log_pool(self.predict_view(h, start, problem) for h in views)
+            log_pool(self.predict_view(problem, h, start) for h in views)
             for views in problem.graph.views
         )
 
-    def predict_view(self, h: Tensor, start: Tensor, problem: Problem) -> Prediction:
-        """Prediction of one view, with edge agreement as its prior."""
-        logits = self.fit_view(h, start, problem)
+    def predict_view(self, problem: Problem, h: Tensor, start: Tensor) -> Prediction:
+        """Prediction of one view, weighted by edge agreement."""
+        logits = self.fit_view(problem, h, start)
         log_prior = self.agreement_weight * edge_agreement(logits, problem.adjacency)
         return Prediction.from_logits(logits, problem.val_labels, log_prior)
 
-    def fit_view(self, h: Tensor, start: Tensor, problem: Problem) -> Tensor:
+    def fit_view(self, problem: Problem, h: Tensor, start: Tensor) -> Tensor:
         """``(R, n, C)`` logits after EM on features ``(n, d)`` of unit length.
 
-        The first M-step uses ``start``: the given labels, or also a model's probabilities.
+        The first M-step uses ``start``: the training labels, or also a model's probabilities.
         """
         given = self.given_weight * problem.one_hot()
         pool = problem.pool.to(h.dtype)[..., None]
         # A class without labels would attract all nodes that are far from the other classes.
         without_labels = UNLIKELY * (given.sum(1, keepdim=True) == 0)
         target = start
-        prior = h.new_full((problem.num_runs, problem.num_classes), 1 / problem.num_classes)
+        weights = h.new_full((problem.num_fits, problem.num_classes), 1 / problem.num_classes)
         for _ in range(self.steps):
             means = F.normalize(target.mT @ h, dim=-1)  # (R, C, d)
-            logits = h @ means.mT / self.temperature + prior.log()[:, None] + without_labels
+            logits = h @ means.mT / self.temperature + weights.log()[:, None] + without_labels
             proba = pool * logits.softmax(-1)
-            prior = (proba.sum(1) / pool.sum(1).clamp_min(1)).clamp_min(1e-6)
+            weights = (proba.sum(1) / pool.sum(1).clamp_min(1)).clamp_min(1e-6)
             target = given + proba
         return logits
 

@@ -36,6 +36,6 @@ class GCN(NeuralMethod):
     }
 
     def solve(self, problem: Problem) -> list[Result]:
-        network = self.network(problem)
-        training = network.train("training", problem.labels, problem, self.schedule)
-        return self.results(problem, training, network.outputs(), model=network.model)
+        network = self.create_network(problem)
+        training = network.train("training", problem.train_labels, problem, self.training_options)
+        return self.results(problem, training, network.predict(), model=network.model)

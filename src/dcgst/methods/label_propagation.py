@@ -10,7 +10,7 @@ import torch
 from dcgst.methods.core.base import Method
 from dcgst.methods.core.params import param
 from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.result import Result, plain_results
+from dcgst.methods.core.result import Result, results_without_stages
 from dcgst.numerics.smoothing import Filter
 
 
@@ -36,5 +36,5 @@ class LabelPropagation(Method):
         total = propagated.sum(-1, keepdim=True)
         shares = problem.class_shares()[:, None]
         proba = torch.where(total > 0, propagated / total, shares)
-        reasons = [f"maximum number of steps ({self.steps})"] * problem.num_runs
-        return plain_results(problem, proba, proba, reasons)
+        reasons = [f"maximum number of steps ({self.steps})"] * problem.num_fits
+        return results_without_stages(problem, proba, proba, reasons)

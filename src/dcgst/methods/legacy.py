@@ -7,8 +7,16 @@ from typing import Any
 
 from dcgst.errors import InputError
 
-RENAMED = {
-    "dcgst": {"nodes": "edge_nodes", "pairs": "edge_pairs", "temperature": "edge_temperature"}
+RENAMED = {"keep": "keep_epoch", "chunk": "chunk_size"}
+RENAMED_BY_METHOD = {
+    "dcgst": {
+        "nodes": "edge_nodes",
+        "pairs": "edge_pairs",
+        "temperature": "edge_temperature",
+        "prior": "ensemble",
+        "quota": "class_balance",
+        "ner_sum": "ner_reduction",
+    }
 }
 REMOVED: dict[str, dict[str, Any]] = {
     "dcgst": {
@@ -35,7 +43,7 @@ def upgrade_settings(method: str, settings: Mapping[str, Any]) -> dict[str, Any]
     Raises:
         InputError: if a removed setting has a value that is no longer supported.
     """
-    renamed, removed = RENAMED.get(method, {}), REMOVED.get(method, {})
+    renamed, removed = RENAMED | RENAMED_BY_METHOD.get(method, {}), REMOVED.get(method, {})
     current = {}
     for name, value in settings.items():
         if name not in removed:

@@ -36,9 +36,11 @@ class M3S(ST):
     def select(self, output: Output, labels: Tensor, problem: Problem, stage: int) -> Selection:
         """Select the most confident nodes whose cluster agrees; the score is 1 if it does."""
         selection = super().select(output, labels, problem, stage)
-        agrees = self.cluster_labels(output.hidden, labels, problem, stage) == selection.predicted
-        score = agrees.to(output.hidden.dtype)
-        return replace(selection, chosen=selection.chosen & agrees, score=score)
+        agrees = (
+            self.cluster_labels(output.embedding, labels, problem, stage) == selection.predicted
+        )
+        score = agrees.to(output.embedding.dtype)
+        return replace(selection, selected=selection.selected & agrees, selection_score=score)
 
     def cluster_labels(
         self, hidden: Tensor, labels: Tensor, problem: Problem, stage: int

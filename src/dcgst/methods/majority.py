@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from dcgst.methods.core.base import Method
 from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.result import Result, plain_results
+from dcgst.methods.core.result import Result, results_without_stages
 
 
 @dataclass(eq=False, kw_only=True)
@@ -22,5 +22,5 @@ class Majority(Method):
     deterministic: ClassVar[bool] = True
 
     def solve(self, problem: Problem) -> list[Result]:
-        proba = problem.class_shares()[:, None].repeat(1, problem.labels.shape[1], 1)
-        return plain_results(problem, proba, proba, ["no training"] * problem.num_runs)
+        proba = problem.class_shares()[:, None].repeat(1, problem.train_labels.shape[1], 1)
+        return results_without_stages(problem, proba, proba, ["no training"] * problem.num_fits)

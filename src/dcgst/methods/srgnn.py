@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from dcgst.engine.random import Purpose, Streams, derive
-from dcgst.engine.training import Training, cross_entropy
+from dcgst.engine.training import TrainingLog, cross_entropy
 from dcgst.methods.core.network import Network, NeuralMethod
 from dcgst.methods.core.params import param
 from dcgst.methods.core.problem import Problem
@@ -27,7 +27,7 @@ SCRIPT: dict[str, Any] = {
     "hidden": 128,
     "dropout": 0.0,
     "weight_decay": 0.0,
-    "keep": "last",
+    "keep_epoch": "last",
 }
 """Settings of the authors' script for small graphs."""
 
@@ -62,12 +62,12 @@ class SRGNN(NeuralMethod):
     least_weight: float = param(0.2, "kernel mean matching: smallest weight", low=0, high=1)
 
     def solve(self, problem: Problem) -> list[Result]:
-        network, training = self.train_robust(problem.labels, problem, 0)
-        return self.results(problem, training, network.outputs(), model=network.model)
+        network, training = self.train_robust(problem.train_labels, problem, 0)
+        return self.results(problem, training, network.predict(), model=network.model)
 
     def train_robust(
         self, labels: Tensor, problem: Problem, stage: int
-    ) -> tuple[Network, Training]:
+    ) -> tuple[Network, TrainingLog]:
         """Train a new network against a new random sample of the pool."""
         labeled = labels >= 0
         sample = self.sample_pool(labeled.sum(1), problem, stage)
@@ -77,14 +77,14 @@ class SRGNN(NeuralMethod):
         sampled = sample.any(1)  # without a sample there is no penalty
 
         def loss(output: Output, rows: Tensor, targets: Tensor) -> Tensor:
-            z = output.hidden[:, nodes]
+            z = output.embedding[:, nodes]
             distance = cmd(z, z, *masks, support=1.0) * sampled
             own = None if weights is None else weights[:, rows]
             return cross_entropy(output.logits, targets, own) + self.cmd_weight * distance
 
-        network = self.network(problem, stage)
+        network = self.create_network(problem, stage)
         training = network.train(
-            f"training-{stage}", labels, problem, self.schedule, number=stage, loss=loss
+            f"training-{stage}", labels, problem, self.training_options, number=stage, loss=loss
         )
         return network, training
 

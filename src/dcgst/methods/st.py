@@ -41,20 +41,20 @@ class ST(NeuralMethod):
         return 1 + self.stages
 
     def solve(self, problem: Problem) -> list[Result]:
-        network = self.train_new(problem.labels, problem, 0)
-        output = network.outputs()
-        state = SelfTraining(problem, output.hidden, max_stages=self.stages, accumulate=True)
+        network = self.train_new(problem.train_labels, problem, 0)
+        output = network.predict()
+        state = SelfTraining(problem, output.embedding, max_stages=self.stages, accumulate=True)
         for stage in range(1, self.stages + 1):
             selection = self.select(output, state.labels, problem, stage)
-            state.finish_stage(selection, output.hidden)
+            state.finish_stage(selection, output.embedding)
             network = self.train_new(state.labels, problem, stage)
-            output = network.outputs()
+            output = network.predict()
         return state.results(output.logits.softmax(-1), network.model)
 
     def train_new(self, labels: Tensor, problem: Problem, stage: int) -> Network:
         """Train a network with new parameters."""
-        network = self.network(problem, stage)
-        network.train(f"training-{stage}", labels, problem, self.schedule, number=stage)
+        network = self.create_network(problem, stage)
+        network.train(f"training-{stage}", labels, problem, self.training_options, number=stage)
         return network
 
     def select(self, output: Output, labels: Tensor, problem: Problem, stage: int) -> Selection:
@@ -79,7 +79,7 @@ class ST(NeuralMethod):
 
 def labels_to_reach_all(problem: Problem) -> float:
     """η: number of nodes from which all others are within two edges, on average."""
-    nodes = problem.labels.shape[1]
+    nodes = problem.train_labels.shape[1]
     degree = problem.adjacency.pattern.num_entries / nodes
     return float(nodes / max(1.0, degree) ** 2)
 
@@ -92,5 +92,10 @@ def most_confident(logits: Tensor, unlabeled: Tensor, quota: Tensor) -> Selectio
     confidence, predicted = logits.softmax(-1).max(-1)
     rank = ranks(confidence, unlabeled, predicted)
     limit = quota.gather(1, predicted)
-    candidates, chosen = unlabeled & (rank < 2 * limit), unlabeled & (rank < limit)
-    return Selection(predicted, confidence, candidates, rank, chosen)
+    return Selection(
+        predicted=predicted,
+        confidence=confidence,
+        candidates=unlabeled & (rank < 2 * limit),
+        rank=rank,
+        selected=unlabeled & (rank < limit),
+    )

@@ -37,4 +37,4 @@ class APPNPBackbone(MLPBackbone):
         logits = self.propagate(operator, start)
         if rows is not None:
             operator, start = operator.select_rows(rows), start.index_select(1, rows)
-        return Output(mlp.hidden, self.propagate.step(operator, logits, start))
+        return Output(mlp.embedding, self.propagate.step(operator, logits, start))

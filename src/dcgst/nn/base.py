@@ -29,7 +29,7 @@ class Projected:
 class Output:
     """Output of a backbone for every node."""
 
-    hidden: Tensor
+    embedding: Tensor
     """``(R, n, hidden)`` the last hidden layer: Z of the paper."""
     logits: Tensor
     """``(R, n, C)``, or ``(R, m, C)`` for m selected rows"""

@@ -25,7 +25,7 @@ class EdgePredictor(nn.Module):
     Args:
         seeds: one per replica, for its initial parameters.
         num_features: number of feature columns.
-        width: width of the representation T and of the layer before it.
+        width: width of the node factors T and of the layer before it.
         dropout: dropout rate.
     """
 
@@ -39,17 +39,17 @@ class EdgePredictor(nn.Module):
         self, x: Features, operator: SparseMatrix, streams: Streams | None = None
     ) -> Tensor:
         """``(R, n, width)``: T. The operator is that of :func:`normalize_adjacency`."""
-        representation: Tensor = self.gcn(x, operator, streams).logits
-        return representation
+        factors: Tensor = self.gcn(x, operator, streams).logits
+        return factors
 
     operator = staticmethod(normalize_adjacency)
 
 
-def pair_logits(representation: Tensor, pairs: Tensor) -> Tensor:
+def pair_logits(factors: Tensor, pairs: Tensor) -> Tensor:
     """``(R, P)`` log-odds of an edge between the ends of ``(R, P, 2)`` or ``(P, 2)`` pairs."""
-    replicas, n, width = representation.shape
+    replicas, n, width = factors.shape
     pairs = pairs.expand(replicas, -1, 2)
-    flat = representation.reshape(replicas * n, width)
+    flat = factors.reshape(replicas * n, width)
     start = n * torch.arange(replicas, device=pairs.device)[:, None]
     ends = [flat.index_select(0, (pairs[..., end] + start).flatten()) for end in (0, 1)]
     return (ends[0] * ends[1]).sum(-1).view(replicas, -1)
@@ -77,20 +77,20 @@ def sample_edges(logits: Tensor, streams: Streams, temperature: float = 1.2) -> 
 
 
 def reconstruction_loss(
-    representation: Tensor, pattern: Pattern, streams: Streams, count: int = 4096
+    factors: Tensor, pattern: Pattern, streams: Streams, count: int = 4096
 ) -> Tensor:
     """``(R,)`` binary cross entropy of sampled edges and equally many random node pairs.
 
     Among all pairs, edges are a tiny share; here both halves have the same weight.
     """
-    n = representation.shape[1]
+    n = factors.shape[1]
     if pattern.num_entries == 0:
-        return 0 * representation.flatten(1).sum(1)
+        return 0 * factors.flatten(1).sum(1)
     draws = streams.uniform(3, count)
     entries = _integers(draws[:, 0], pattern.num_entries)
     edges = torch.stack([pattern.rows[entries], pattern.indices[entries]], dim=-1)
     others = torch.stack([_integers(draws[:, 1], n), _integers(draws[:, 2], n)], dim=-1)
-    logits = pair_logits(representation, torch.cat([edges, others], dim=1))
+    logits = pair_logits(factors, torch.cat([edges, others], dim=1))
     positive, negative = logits[:, :count], logits[:, count:]
     return (F.softplus(-positive).mean(1) + F.softplus(negative).mean(1)) / 2
 

@@ -43,7 +43,7 @@ class SimilarNodes:
             self.known[part] = True
         return self.nodes[nodes], self.cosines[nodes]
 
-    def along(self, pairs: Tensor) -> Tensor:
+    def pair_cosines(self, pairs: Tensor) -> Tensor:
         """``(P,)`` the cosine of the two ends of each of ``(P, 2)`` pairs."""
         parts = [
             (_rows(self.x, part[:, 0]) * _rows(self.x, part[:, 1])).sum(-1)

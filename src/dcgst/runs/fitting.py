@@ -117,6 +117,8 @@ def _calibrate(model: Method) -> Calibration:
     val_labels = np.where(split.val[0], graph.labels, UNKNOWN)
     calibration = calibrate(model.proba_, val_labels, model.default_temperature)
     if calibration.nodes and "train" not in graph.masks:
-        words = f"{calibration.words}, which are as biased as the labels they were taken from"
-        return replace(calibration, words=words)
+        description = (
+            f"{calibration.description}, which are as biased as the labels they were taken from"
+        )
+        return replace(calibration, description=description)
     return calibration

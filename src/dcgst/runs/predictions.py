@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcgst.methods.core.result import Result
-from dcgst.methods.core.trace import NEVER
+from dcgst.methods.core.trace import NOT_LABELED
 
 GIVEN, PSEUDO, PREDICTED = "given", "pseudo", "predicted"
 """Sources of a node's class: a given label, a pseudo-label, or neither."""
@@ -43,7 +43,9 @@ def prediction_rows(
         "probability": _rounded(proba[np.arange(len(labels)), labels]),
         "margin": _rounded(top[:, 0] - top[:, 1]),
         "source": sources_of(result).tolist(),
-        "stage": ["" if number == NEVER else number for number in result.labeled_stage.tolist()],
+        "stage": [
+            "" if number == NOT_LABELED else number for number in result.labeled_stage.tolist()
+        ],
     }
     if agreement:
         columns["agreement"] = _rounded(result.agreement, 3)

@@ -15,7 +15,7 @@ from dcgst.evaluate.calibration import Calibration
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.io import Columns, FeatureEncoder, read
 from dcgst.methods import METHODS, Method, Result
-from dcgst.methods.core.trace import GIVEN, NEVER
+from dcgst.methods.core.trace import NOT_LABELED, TRAINING_LABEL
 from dcgst.runs import format as folder_format
 from dcgst.runs.predictions import prediction_rows
 from dcgst.splits import Split
@@ -101,7 +101,7 @@ class Run:
         result = Result(
             proba=proba,
             given=known,
-            labeled_stage=np.where(known != UNKNOWN, GIVEN, NEVER),
+            labeled_stage=np.where(known != UNKNOWN, TRAINING_LABEL, NOT_LABELED),
             agreement=np.ones(len(known), dtype=np.float32),
             history=[],
             stop_reason="",

@@ -1,6 +1,6 @@
 """Selection of pseudo-labels: the subset of candidates that minimizes the shift.
 
-All functions work on R runs together. Sets of nodes are masks ``(R, n)``, so that runs with
+All functions work on R fits together. Sets of nodes are masks ``(R, n)``, so that fits with
 candidate sets of different sizes can be computed together.
 """
 
@@ -55,15 +55,15 @@ class SelectionObjective:
 
     Attributes:
         z: ``(R, n, d)`` the representation Z.
-        labeled: ``(R, n)`` bool, the given labels :math:`V_L`.
-        pool: ``(R, n)`` bool, the unlabeled nodes U.
-        gain: ``(R, n)`` γ·NER of each node.
+        labeled: ``(R, n)`` bool, the training labels :math:`V_L`.
+        pool: ``(R, n)`` bool, the nodes to predict U, candidates included.
+        ner_term: ``(R, n)`` γ·NER of each node, divided by δ if the NER of a set is a mean.
     """
 
     z: Tensor
     labeled: Tensor
     pool: Tensor
-    gain: Tensor
+    ner_term: Tensor
 
     def cmd_of(self, nodes: Tensor) -> WeightedCMD:
         """The CMD as a function of weights on the given nodes ``(R, k)``."""
@@ -74,7 +74,7 @@ class SelectionObjective:
         """``(R,)`` the objective of a subset, a mask or weights ``(R, n)``."""
         nodes = torch.arange(subset.shape[1], device=subset.device).expand_as(subset)
         weights = subset.to(self.z.dtype)
-        return self.cmd_of(nodes)(weights) - (self.gain * weights).sum(1)
+        return self.cmd_of(nodes)(weights) - (self.ner_term * weights).sum(1)
 
 
 def relaxed_selection(
@@ -87,8 +87,8 @@ def relaxed_selection(
 ) -> Tensor:
     r"""Minimize the objective over :math:`q \in [0,1]^{|C|}, \lVert q\rVert_1 = \delta`.
 
-    Projected gradient descent with momentum. (The paper adds the penalty
-    :math:`\max(0, \lVert q\rVert_1 - \delta)` and clips, which bounds the sum from above only.)
+    Projected gradient descent with momentum. Departure 8: the paper adds the penalty
+    :math:`\max(0, \lVert q\rVert_1 - \delta)` and clips, which bounds the sum from above only.
 
     Args:
         objective: what to minimize.
@@ -101,20 +101,20 @@ def relaxed_selection(
         ``(R, n)`` q, zero for nodes that are not candidates.
     """
     most = int(candidates.sum(1).max())
-    result = torch.zeros_like(objective.gain)
+    result = torch.zeros_like(objective.ner_term)
     if most == 0:
         return result
     nodes = candidates.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, :most]
-    inside = candidates.gather(1, nodes)  # (R, k); runs with fewer candidates are padded
+    inside = candidates.gather(1, nodes)  # (R, k); fits with fewer candidates are padded
     count = inside.sum(1).clamp_min(1)
     share = (budget / count).clamp_max(1)[:, None]
     distance = objective.cmd_of(nodes)
-    gain = objective.gain.gather(1, nodes)
-    q = (share * inside).to(gain.dtype)
+    ner_term = objective.ner_term.gather(1, nodes)
+    q = (share * inside).to(ner_term.dtype)
     velocity = torch.zeros_like(q)
     for step in range(steps):
         q.requires_grad_(True)
-        value = distance(q) - (gain * q).sum(1)
+        value = distance(q) - (ner_term * q).sum(1)
         (gradient,) = torch.autograd.grad(value.sum(), q)
         with torch.no_grad():
             gradient = gradient.masked_fill(~inside, 0)

@@ -13,7 +13,7 @@ from dcgst.bench.records import Records
 from dcgst.datasets import load
 from dcgst.graph import Graph
 from dcgst.methods import DCGST
-from dcgst.methods.core.trace import GIVEN
+from dcgst.methods.core.trace import TRAINING_LABEL
 from dcgst.splits import sample
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def compare_graphs(graph: Graph, model: DCGST) -> Figure:
     Returns:
         A figure with the original subgraph on the left and its variant on the right.
     """
-    edges = model.edges_[model.edges_["replica"] == 0]
+    edges = model.edge_probabilities_[model.edge_probabilities_["replica"] == 0]
     changed = edges[(edges["probability"] > 0.5) != edges["present"]]
     nodes = _subgraph_nodes(graph, changed)
     inside = np.isin(changed["source"], nodes) & np.isin(changed["target"], nodes)
@@ -113,7 +113,7 @@ def _draw_graph(
             ax.plot(*ends.T, color=color, linestyle=line_style, linewidth=1, zorder=1)
     nodes = np.array(list(positions))
     x, y = np.array([positions[node] for node in nodes]).T
-    given = model.labeled_stage_[nodes] == GIVEN
+    given = model.labeled_stage_[nodes] == TRAINING_LABEL
     colors = [CLASS_COLORS[code % len(CLASS_COLORS)] for code in graph.labels[nodes]]
     ax.scatter(x, y, c=colors, s=28, zorder=2, linewidths=0)
     ax.scatter(x[given], y[given], s=70, facecolors="none", edgecolors="black", zorder=3)

@@ -69,7 +69,9 @@ def _content(run: Run) -> dict[str, Any]:
         "label_chart": _label_chart(run),
         "reliability": _reliability(run),
         "map": _map(run, sources),
-        "settings": {k: v for k, v in run.info["settings"].items() if k not in ("device", "chunk")},
+        "settings": {
+            k: v for k, v in run.info["settings"].items() if k not in ("device", "chunk_size")
+        },
     }
 
 
@@ -114,11 +116,13 @@ def _label_chart(run: Run) -> str:
     audit = run.result.audit
     if not audit.size:
         return ""
-    chosen = audit[audit["chosen"]]
-    by_stage = [(s, chosen["confidence"][chosen["stage"] == s]) for s in np.unique(audit["stage"])]
+    selected = audit[audit["selected"]]
+    by_stage = [
+        (s, selected["confidence"][selected["stage"] == s]) for s in np.unique(audit["stage"])
+    ]
     means = [(int(s), float(values.mean())) for s, values in by_stage if values.size]
     x, y = zip(*means, strict=True) if means else ((), ())
-    lines = [Line("confidence of chosen pseudo-labels", x, y, ORANGE)]
+    lines = [Line("confidence of selected pseudo-labels", x, y, ORANGE)]
     labeled_x, labeled_y = _by_stage(run, "labeled")
     share = [count / run.graph.num_nodes for count in labeled_y]
     lines.append(Line("share of labeled nodes", labeled_x, share, BLUE))

@@ -20,7 +20,7 @@ from dcgst.errors import InputError, unknown_name
 from dcgst.evaluate.metrics import accuracy
 from dcgst.graph import UNKNOWN, FeatureMatrix, Graph, as_graph
 from dcgst.methods.core import runner
-from dcgst.methods.core.params import check, param
+from dcgst.methods.core.params import check_settings, param
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import History, Result
 from dcgst.nn.base import BACKBONES, Backbone, Output
@@ -36,7 +36,8 @@ class Method(ABC):
 
     A subclass sets ``name`` and defines :meth:`solve`. The parts of ``result_`` are available as
     ``proba_``, ``labels_``, ``labeled_stage_``, ``agreement_``, ``history_``, ``stop_reason_``,
-    ``audit_``, ``edges_`` and ``models_``; see :class:`Result`. ``classes_`` holds the class names.
+    ``audit_``, ``edge_probabilities_`` and ``models_``; see :class:`Result`. ``classes_`` holds the
+    class names.
     """
 
     name: ClassVar[str]
@@ -53,13 +54,15 @@ class Method(ABC):
     seed: int = param(0, "seed of everything random", low=0)
     replicas: int = param(1, "independent fits whose probabilities are averaged", low=1)
     device: str = param("auto", "where to compute: auto, cpu, cuda, cuda:1 …")
-    chunk: int | None = param(
-        None, "replicas computed together; default all on a GPU, mostly one on a CPU", low=1
+    chunk_size: int | None = param(
+        None,
+        "fits (runs x replicas) computed together; default all on a GPU, mostly one on a CPU",
+        low=1,
     )
 
     @abstractmethod
     def solve(self, problem: Problem) -> list[Result]:
-        """The algorithm, for R runs together. Each run must not depend on the others."""
+        """The algorithm, for R fits together. Each fit must not depend on the others."""
 
     @property
     def trainings(self) -> int:
@@ -89,17 +92,17 @@ class Method(ABC):
         return cls(**{**cls.presets[preset], **settings})
 
     @classmethod
-    def nearest_preset(cls, preset: str, per_class: float) -> str:
+    def nearest_preset(cls, preset: str, labels_per_class: float) -> str:
         """Return ``preset`` if it exists, else the best match among presets ``preset/LABELS``.
 
-        The best match is the one whose LABELS is closest to ``per_class``. Some papers publish
-        settings by number of labels per class.
+        The best match is the one whose LABELS is closest to ``labels_per_class``. Some papers
+        publish settings by number of labels per class.
         """
         rows = {name: name.removeprefix(f"{preset}/") for name in cls.presets}
         counts = {name: int(row) for name, row in rows.items() if row.isdecimal()}
         if preset in cls.presets or not counts:
             return preset
-        return min(counts, key=lambda name: abs(counts[name] - per_class))
+        return min(counts, key=lambda name: abs(counts[name] - labels_per_class))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The settings by name, as in scikit-learn."""
@@ -123,7 +126,7 @@ class Method(ABC):
 
     def check(self) -> None:
         """Raise if a setting has an invalid value."""
-        check(self)
+        check_settings(self)
         resolve_device(self.device)
 
     # --- scikit-learn API ---------------------------------------------------------------------
@@ -151,7 +154,7 @@ class Method(ABC):
         split = Split.known_labels(graph) if split is None else split
         if isinstance(split, Split) and len(split) != 1:
             raise InputError(f"fit needs one run, the split has {len(split)}; use fit_runs")
-        (self.result_,) = runner.run(self, graph, split, callbacks, checkpoint)
+        (self.result_,) = runner.fit_runs(self, graph, split, callbacks, checkpoint)
         self.graph_, self.split_ = graph, split
         return self
 
@@ -160,7 +163,7 @@ class Method(ABC):
     ) -> list[Result]:
         """Fit every run of a split and return their results; ``result_`` is not changed."""
         self.check()
-        return runner.run(self, as_graph(graph), split, callbacks)
+        return runner.fit_runs(self, as_graph(graph), split, callbacks)
 
     def predict_proba(
         self, graph: Graph | Data | None = None, labels: NDArray[np.int64] | None = None
@@ -170,8 +173,8 @@ class Method(ABC):
         Args:
             graph: another graph with the same features.
             labels: ``(n,)`` known class codes there, -1 elsewhere. The labels of ``graph`` itself
-                are never used. Without labels, only the network is used: the prior of DC-GST needs
-                labels.
+                are never used. Without labels, only the network is used: EM, which DC-GST
+                averages with it, needs labels.
         """
         self._check_fitted()
         if graph is None or (labels is None and self._is_fitted_graph(graph)):
@@ -182,9 +185,14 @@ class Method(ABC):
             raise InputError(f"labels must be {graph.num_nodes} class codes, got {known.shape}")
         return runner.predict(self, self.models_, graph, known, len(self.classes_))
 
-    def predict(self, graph: Graph | Data | None = None) -> NDArray[np.int64]:
-        """``(n,)`` class codes; on the fitted graph, given labels are kept."""
-        proba = self.predict_proba(graph)
+    def predict(
+        self, graph: Graph | Data | None = None, labels: NDArray[np.int64] | None = None
+    ) -> NDArray[np.int64]:
+        """``(n,)`` most likely classes; on the fitted graph, given labels are kept.
+
+        Arguments as in :meth:`predict_proba`.
+        """
+        proba = self.predict_proba(graph, labels)
         codes: NDArray[np.int64] = proba.argmax(axis=1)
         return self.labels_ if proba is self.proba_ else codes
 
@@ -254,8 +262,8 @@ class Method(ABC):
         return self.result_.audit
 
     @property
-    def edges_(self) -> NDArray[np.void]:
-        return self.result_.edges
+    def edge_probabilities_(self) -> NDArray[np.void]:
+        return self.result_.edge_probabilities
 
     @property
     def models_(self) -> tuple[Backbone, ...]:

@@ -11,18 +11,22 @@ import torch
 from torch import Tensor
 
 from dcgst.engine.random import Purpose, Streams, derive
-from dcgst.engine.training import Schedule, Training, Validation, cross_entropy, train
+from dcgst.engine.training import TrainingLog, TrainingOptions, Validation, cross_entropy, train
 from dcgst.graph import FeatureMatrix, Graph
 from dcgst.methods.core.base import Method
 from dcgst.methods.core.params import param
 from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.result import Result, plain_results
+from dcgst.methods.core.result import Result, results_without_stages
 from dcgst.nn.base import BACKBONES, Backbone, Output, receptive_field
 from dcgst.numerics.normalize import Features, scale_rows
 from dcgst.numerics.sparse import SparseMatrix
 
 Loss = Callable[[Output, Tensor, Tensor], Tensor]
-"""``(R,)`` from an output with logits for labeled rows, those rows, and their labels (R, rows)."""
+"""A function ``loss(output, rows, targets)`` that returns ``(R,)``.
+
+``output.logits`` holds the labeled ``rows`` only; ``targets`` ``(R, len(rows))`` are their labels,
+-1 where a fit has none.
+"""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -40,7 +44,7 @@ class NeuralMethod(Method):
     patience: int | None = param(
         None, "epochs without a better validation value before stopping; None: never", low=1
     )
-    keep: str = param(
+    keep_epoch: str = param(
         "loss",
         "epoch to keep: lowest validation loss, highest validation accuracy, or the last",
         choices=("loss", "accuracy", "last"),
@@ -55,25 +59,25 @@ class NeuralMethod(Method):
     """Activation of the hidden layer; None for the default of the backbone."""
 
     @property
-    def schedule(self) -> Schedule:
-        return Schedule(self.epochs, self.lr, self.weight_decay, self.patience)
+    def training_options(self) -> TrainingOptions:
+        return TrainingOptions(self.epochs, self.lr, self.weight_decay, self.patience)
 
     def features(self, graph: Graph) -> FeatureMatrix:
         return scale_rows(graph.features, self.feature_norm)
 
-    def network(self, problem: Problem, number: int = 0) -> Network:
+    def create_network(self, problem: Problem, number: int = 0) -> Network:
         """Create a network with new parameters; another number gives another initialization."""
         seeds = [derive(seed, Purpose.TRAINING + number) for seed in problem.seeds]
         columns = problem.x.shape[1]
         model = BACKBONES.resolve(self.backbone)(
             seeds, columns, self.hidden, problem.num_classes, self.dropout, self.activation
         ).to(problem.device)
-        return Network(model, problem.x, model.operator(problem.adjacency), self.keep)
+        return Network(model, problem.x, model.operator(problem.adjacency), self.keep_epoch)
 
     def results(
         self,
         problem: Problem,
-        training: Training,
+        training: TrainingLog,
         output: Output,
         *,
         model: Backbone | None = None,
@@ -91,20 +95,22 @@ class NeuralMethod(Method):
         if proba is None:
             proba = output.logits.softmax(-1)
         reasons = self.stop_reasons(training)
-        results = plain_results(problem, proba, output.hidden, reasons, model)
+        results = results_without_stages(problem, proba, output.embedding, reasons, model)
         for result, epoch in zip(results, training.best_epoch.tolist(), strict=True):
             result.history[0]["epochs"] = epoch + 1
         return results
 
-    def stop_reasons(self, training: Training) -> list[str]:
+    def stop_reasons(self, training: TrainingLog) -> list[str]:
         """Why the training of each replica ended."""
 
         def reason(best_epoch: int) -> str:
             if self.patience is not None and training.validation is not None:
                 waited = self.epochs - 1 - best_epoch
                 if waited >= self.patience:
-                    better = "increase" if self.keep == "accuracy" else "decrease"
-                    return f"validation {self.keep} did not {better} for {self.patience} epochs"
+                    better = "increase" if self.keep_epoch == "accuracy" else "decrease"
+                    return (
+                        f"validation {self.keep_epoch} did not {better} for {self.patience} epochs"
+                    )
             return f"maximum number of epochs ({self.epochs})"
 
         return [reason(epoch) for epoch in training.best_epoch.tolist()]
@@ -112,31 +118,31 @@ class NeuralMethod(Method):
 
 @dataclass(frozen=True)
 class Network:
-    """A backbone on a graph.
+    """A backbone together with the features and the operator of the graph it is trained on.
 
     Attributes:
         model: the backbone.
         x: features.
-        operator: the backbone's operator of the graph.
+        operator: matrix for message passing, computed from the adjacency by the backbone.
         keep: epoch to keep in a training: ``loss``, ``accuracy`` or ``last``.
     """
 
     model: Backbone
     x: Features
     operator: SparseMatrix
-    keep: str
+    keep_epoch: str
 
     @property
     def device(self) -> torch.device:
         return self.operator.values.device
 
-    def outputs(self, operator: SparseMatrix | None = None) -> Output:
-        """Output for every node without dropout or gradients; optionally with another operator."""
+    def predict(self, operator: SparseMatrix | None = None) -> Output:
+        """Output for every node, without dropout or gradients; optionally with another operator."""
         with torch.no_grad():
             output: Output = self.model(self.x, operator or self.operator)
         return output
 
-    def dropout_outputs(self, streams: Streams, rate: float) -> Output:
+    def predict_with_dropout(self, streams: Streams, rate: float) -> Output:
         """Output with dropout at the given rate, without gradients."""
         model = copy.copy(self.model)  # shares the parameters
         model.dropout = rate
@@ -149,27 +155,27 @@ class Network:
         name: str,
         labels: Tensor,
         problem: Problem,
-        schedule: Schedule,
+        options: TrainingOptions,
         *,
         number: int = 0,
         loss: Loss | None = None,
-    ) -> Training:
+    ) -> TrainingLog:
         """Minimize the cross entropy of ``(R, n)`` labels; keep the best state by validation.
 
         Args:
             name: name of the checkpoint step.
             labels: -1 for unlabeled nodes.
             problem: validation labels, seeds, callbacks and checkpoint.
-            schedule: epochs, learning rate, weight decay and patience.
+            options: epochs, learning rate, weight decay and patience.
             number: number of the training within the method; another number, other random numbers.
             loss: replaces the cross entropy.
         """
         seeds = [derive(seed, Purpose.TRAINING + number, 1) for seed in problem.seeds]
         streams = Streams(seeds, labels.device)
-        rows = (labels >= 0).any(0).nonzero().squeeze(-1)
+        rows = labeled_rows(labels)
         targets = labels[:, rows]
 
-        def evaluate() -> Tensor:
+        def training_loss() -> Tensor:
             output: Output = self.model(self.x, self.operator, streams, rows)
             if loss is None:
                 return cross_entropy(output.logits, targets)
@@ -178,8 +184,8 @@ class Network:
         return train(
             name,
             self.model,
-            evaluate,
-            schedule,
+            training_loss,
+            options,
             validation=self.validation(problem),
             callbacks=problem.callbacks,
             checkpoint=problem.checkpoint,
@@ -190,22 +196,27 @@ class Network:
 
         None if the last epoch is kept or no run has validation nodes.
         """
-        if self.keep == "last" or not bool(problem.has_validation.any()):
+        if self.keep_epoch == "last" or not bool(problem.has_validation.any()):
             return None
         labels = problem.val_labels
-        rows = (labels >= 0).any(0).nonzero().squeeze(-1)
+        rows = labeled_rows(labels)
         x, operator, inside = receptive_field(self.x, self.operator, rows, self.model.hops)
         targets = labels[:, rows]
 
         def measure() -> Tensor:
             logits = self.model(x, operator, rows=inside).logits
             value = cross_entropy(logits, targets)
-            if self.keep == "accuracy":  # ties between epochs are resolved by the loss
+            if self.keep_epoch == "accuracy":  # ties between epochs are resolved by the loss
                 wrong = ((logits.argmax(-1) != targets) & (targets >= 0)).sum(1)
                 value = wrong + value / (1 + value)
             return value
 
         return Validation(measure, problem.has_validation)
+
+
+def labeled_rows(labels: Tensor) -> Tensor:
+    """Nodes that have a label in at least one fit, of labels ``(R, n)``."""
+    return (labels >= 0).any(0).nonzero().squeeze(-1)
 
 
 def copy_parameters(source: Network, target: Network) -> None:

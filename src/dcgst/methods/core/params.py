@@ -55,7 +55,7 @@ def choices_of(field: dataclasses.Field[Any]) -> tuple[str, ...] | None:
     return choices if registry is None else tuple(registry)
 
 
-def check(settings: Any) -> None:
+def check_settings(settings: Any) -> None:
     """Raise if a field declared with :func:`param` has an invalid value."""
     hints = typing.get_type_hints(type(settings))
     for field in dataclasses.fields(settings):
@@ -66,7 +66,7 @@ def check(settings: Any) -> None:
             _check_value(field.name, value, hints[field.name], field.metadata)
 
 
-def parse(kind: type, name: str, text: str) -> Any:
+def parse_setting(kind: type, name: str, text: str) -> Any:
     """Convert the text of ``name=text`` to the type of the setting."""
     hints = typing.get_type_hints(kind)
     names = [field.name for field in dataclasses.fields(kind)]

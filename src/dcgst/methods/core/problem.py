@@ -1,4 +1,4 @@
-"""The input of a method: tensors of a graph and the labels of R runs."""
+"""The input of a method: tensors of a graph and the labels of R fits."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class GraphTensors:
 
     @cached_property
     def views(self) -> list[Views]:
-        """Views of the smoothed features, grouped by filter."""
+        """18 versions of the smoothed features for EM: ``views[i]`` holds those of filter i."""
         return views_of(self.x, self.normalized)
 
     def similar_nodes(self, count: int) -> SimilarNodes:
@@ -71,17 +71,19 @@ class Problem:
 
     Attributes:
         graph: features and adjacency.
-        labels: ``(R, n)`` class codes of training nodes, -1 elsewhere.
+        train_labels: ``(R, n)`` class codes of training nodes, -1 elsewhere.
         val_labels: ``(R, n)`` class codes of validation nodes, -1 elsewhere.
-        pool: ``(R, n)`` bool, nodes to predict.
+        pool: ``(R, n)`` bool, nodes to predict: neither training nor validation nodes. A node stays
+            in the pool when it gets a pseudo-label.
         seeds: one per fit.
         num_classes: number of classes C.
         callbacks: called with an event after each epoch and stage.
-        checkpoint: stores expensive steps; a problem can be solved once.
+        checkpoint: stores expensive steps by name. Names must be unique, so a problem can be passed
+            to ``solve`` only once.
     """
 
     graph: GraphTensors
-    labels: Tensor
+    train_labels: Tensor
     val_labels: Tensor
     pool: Tensor
     seeds: tuple[int, ...]
@@ -93,7 +95,7 @@ class Problem:
     def build(
         cls,
         graph: GraphTensors,
-        labels: NDArray[np.int64],
+        train_labels: NDArray[np.int64],
         num_classes: int,
         *,
         val_labels: NDArray[np.int64] | None = None,
@@ -106,24 +108,24 @@ class Problem:
 
         Args:
             graph: features and adjacency.
-            labels: ``(R, n)`` class codes of training nodes, -1 elsewhere.
+            train_labels: ``(R, n)`` class codes of training nodes, -1 elsewhere.
             num_classes: number of classes.
             val_labels: likewise for validation nodes; default none.
             pool: ``(R, n)`` nodes to predict; default all nodes without a training label.
-            seeds: one per run; default 0.
+            seeds: one per fit; default 0.
             callbacks: called with an event after each epoch and stage.
             checkpoint: stores expensive steps; default nothing.
         """
         if val_labels is None:
-            val_labels = np.full_like(labels, UNKNOWN)
+            val_labels = np.full_like(train_labels, UNKNOWN)
         if pool is None:
-            pool = labels == UNKNOWN
+            pool = train_labels == UNKNOWN
         return cls(
             graph=graph,
-            labels=torch.tensor(labels, device=graph.device),
+            train_labels=torch.tensor(train_labels, device=graph.device),
             val_labels=torch.tensor(val_labels, device=graph.device),
             pool=torch.tensor(pool, device=graph.device),
-            seeds=tuple(seeds) if seeds is not None else (0,) * len(labels),
+            seeds=tuple(seeds) if seeds is not None else (0,) * len(train_labels),
             num_classes=num_classes,
             callbacks=tuple(callbacks),
             checkpoint=checkpoint or Checkpoint(),
@@ -138,27 +140,27 @@ class Problem:
         return self.graph.adjacency
 
     @property
-    def num_runs(self) -> int:
+    def num_fits(self) -> int:
         return len(self.seeds)
 
     @property
     def device(self) -> torch.device:
-        return self.labels.device
+        return self.train_labels.device
 
     @property
     def has_validation(self) -> Tensor:
-        """``(R,)`` bool, runs with validation nodes."""
+        """``(R,)`` bool, fits with validation nodes."""
         return (self.val_labels >= 0).any(1)
 
     def one_hot(self) -> Tensor:
         """``(R, n, C)`` training labels; zero for other nodes."""
-        labeled = (self.labels >= 0)[..., None]
-        coded = torch.zeros(*self.labels.shape, self.num_classes, device=self.device)
-        return coded.scatter_(-1, self.labels.clamp_min(0)[..., None], labeled.float())
+        labeled = (self.train_labels >= 0)[..., None]
+        coded = torch.zeros(*self.train_labels.shape, self.num_classes, device=self.device)
+        return coded.scatter_(-1, self.train_labels.clamp_min(0)[..., None], labeled.float())
 
     def class_shares(self) -> Tensor:
         """``(R, C)`` share of each class among the training labels."""
-        labeled = self.labels >= 0
+        labeled = self.train_labels >= 0
         counts = torch.zeros(len(labeled), self.num_classes, device=self.device)
-        counts = counts.scatter_add(1, self.labels.clamp_min(0), labeled.float())
+        counts = counts.scatter_add(1, self.train_labels.clamp_min(0), labeled.float())
         return counts / counts.sum(1, keepdim=True)

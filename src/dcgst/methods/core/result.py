@@ -15,7 +15,7 @@ from torch import Tensor
 
 from dcgst.errors import InputError
 from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.trace import AUDIT, EDGES, GIVEN, NEVER, Trace
+from dcgst.methods.core.trace import AUDIT, EDGE_PROBABILITIES, NOT_LABELED, TRAINING_LABEL, Trace
 from dcgst.nn.base import Backbone
 
 History = list[dict[str, float]]
@@ -29,14 +29,15 @@ class Result:
         proba: ``(n, C)`` probabilities, averaged over replicas.
         given: ``(n,)`` class codes of given labels, -1 elsewhere.
         labeled_stage: ``(n,)`` the stage since which a node has been in the training set without a
-            break: 0 for given training labels, -1 for nodes that are not in it.
+            break: 0 for training labels, -1 for nodes that are not in it.
         agreement: ``(n,)`` share of replicas that predict the same class.
         history: one record per replica and stage.
         stop_reason: why the training ended.
         audit: table with one row per replica, stage and candidate (:data:`AUDIT`); empty if the
             method has no pseudo-labels.
-        edges: table of node pairs that an edge predictor may change (:data:`EDGES`).
-        models: one network per replica; empty if the method has none.
+        edge_probabilities: table of node pairs that an edge predictor may change
+            (:data:`EDGE_PROBABILITIES`).
+        models: one fitted :class:`Backbone` per replica; empty if the method has none.
         stage_predictions: ``(n,)`` predicted classes of each stage, until the runner has compared
             them with the truth.
     """
@@ -48,7 +49,9 @@ class Result:
     history: History
     stop_reason: str
     audit: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, dtype=AUDIT))
-    edges: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, dtype=EDGES))
+    edge_probabilities: NDArray[np.void] = field(
+        default_factory=lambda: np.zeros(0, dtype=EDGE_PROBABILITIES)
+    )
     models: tuple[Backbone, ...] = ()
     stage_predictions: tuple[NDArray[np.int16], ...] = ()
 
@@ -70,8 +73,8 @@ class Result:
         """Shift of all labels at the end, in the representation of the last stage."""
         return self.history[-1]["cmd"]
 
-    def compare_with(self, truth: NDArray[np.int64], pool: NDArray[np.bool_]) -> Result:
-        """Add each stage's ``accuracy`` on the pool and the ``truth`` of the audit.
+    def with_truth(self, truth: NDArray[np.int64], pool: NDArray[np.bool_]) -> Result:
+        """Return a copy with true classes in the audit and the accuracy of each stage on the pool.
 
         Args:
             truth: ``(n,)`` true class codes, -1 where unknown.
@@ -88,15 +91,25 @@ class Result:
 
     def reorder(self, order: NDArray[np.int64]) -> Result:
         """Return the same result with node ``order[i]`` at position ``i``."""
-        audit, edges, position = self.audit.copy(), self.edges.copy(), np.argsort(order)
+        audit, edges, position = (
+            self.audit.copy(),
+            self.edge_probabilities.copy(),
+            np.argsort(order),
+        )
         audit["node"] = position[audit["node"]]
         audit.sort(order=["replica", "stage", "node"])
-        ends = np.sort([position[self.edges["source"]], position[self.edges["target"]]], axis=0)
+        ends = np.sort(
+            [
+                position[self.edge_probabilities["source"]],
+                position[self.edge_probabilities["target"]],
+            ],
+            axis=0,
+        )
         edges["source"], edges["target"] = ends
         return dataclasses.replace(
             self,
             audit=audit,
-            edges=edges,
+            edge_probabilities=edges,
             proba=self.proba[order],
             given=self.given[order],
             labeled_stage=self.labeled_stage[order],
@@ -104,7 +117,7 @@ class Result:
         )
 
 
-def plain_results(
+def results_without_stages(
     problem: Problem,
     proba: Tensor,
     z: Tensor,
@@ -116,13 +129,13 @@ def plain_results(
     Args:
         problem: the input.
         proba: ``(R, n, C)``.
-        z: ``(R, n, d)`` the representation in which the shift is measured.
+        z: ``(R, n, d)`` the embedding in which the shift is measured.
         stop_reasons: one per run.
         model: the network with R replicas, if there is one.
     """
     trace = Trace(problem, z)
     trace.stop_reasons = list(stop_reasons)
-    labeled_stage = torch.where(problem.labels >= 0, GIVEN, NEVER)
+    labeled_stage = torch.where(problem.train_labels >= 0, TRAINING_LABEL, NOT_LABELED)
     return make_results(problem, proba, labeled_stage, trace, model)
 
 
@@ -132,7 +145,7 @@ def make_results(
     labeled_stage: Tensor,
     trace: Trace,
     model: Backbone | None = None,
-    edges: Sequence[NDArray[np.void]] | None = None,
+    edge_probabilities: Sequence[NDArray[np.void]] | None = None,
 ) -> list[Result]:
     """One result per run; raises if the probabilities are not finite.
 
@@ -142,14 +155,16 @@ def make_results(
         labeled_stage: ``(R, n)``.
         trace: history, audit and stop reasons.
         model: the network with R replicas, if there is one.
-        edges: one table per run, if there is an edge predictor.
+        edge_probabilities: one table per fit, if there is an edge predictor.
     """
     if not bool(proba.isfinite().all()):
         raise InputError("training diverged: probabilities are not finite; try a smaller lr")
-    given = torch.maximum(problem.labels, problem.val_labels)
+    given = torch.maximum(problem.train_labels, problem.val_labels)
     results = []
-    for run in range(problem.num_runs):
-        more: dict[str, Any] = {} if edges is None else {"edges": edges[run]}
+    for run in range(problem.num_fits):
+        more: dict[str, Any] = (
+            {} if edge_probabilities is None else {"edge_probabilities": edge_probabilities[run]}
+        )
         results.append(
             Result(
                 proba=proba[run].numpy(force=True),
@@ -168,7 +183,7 @@ def make_results(
 
 
 def average(replicas: Sequence[Result]) -> Result:
-    """Combine replicas: mean probabilities, majority of the labeled stages, joined tables."""
+    """Combine replicas: mean probabilities, median labeled stages, joined tables."""
     if len(replicas) == 1:
         return replicas[0]
     mean = Result(
@@ -179,7 +194,9 @@ def average(replicas: Sequence[Result]) -> Result:
         history=[{**record, "replica": i} for i, r in enumerate(replicas) for record in r.history],
         stop_reason="; ".join(sorted({r.stop_reason for r in replicas})),
         audit=np.concatenate([_number(r.audit, i) for i, r in enumerate(replicas)]),
-        edges=np.concatenate([_number(r.edges, i) for i, r in enumerate(replicas)]),
+        edge_probabilities=np.concatenate(
+            [_number(r.edge_probabilities, i) for i, r in enumerate(replicas)]
+        ),
         models=tuple(model for r in replicas for model in r.models),
     )
     equal = np.stack([r.labels == mean.labels for r in replicas])
@@ -190,13 +207,13 @@ def average(replicas: Sequence[Result]) -> Result:
 def majority_stage(stages: NDArray[np.int64]) -> NDArray[np.int64]:
     """Combine ``(replicas, n)`` labeled stages.
 
-    If most replicas labeled a node, return the lower median of their stages, else ``NEVER``.
+    If most replicas labeled a node, return the lower median of their stages, else ``NOT_LABELED``.
     """
-    labeled = stages != NEVER
+    labeled = stages != NOT_LABELED
     count = labeled.sum(axis=0)
     by_stage = np.sort(np.where(labeled, stages, np.iinfo(np.int64).max), axis=0)
     middle = np.take_along_axis(by_stage, np.maximum(count - 1, 0)[None] // 2, axis=0)[0]
-    return np.where(count > len(stages) / 2, middle, NEVER)
+    return np.where(count > len(stages) / 2, middle, NOT_LABELED)
 
 
 def _number(table: NDArray[np.void], replica: int) -> NDArray[np.void]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dcgst.methods.core.base import Method
 
 
-def run(
+def fit_runs(
     method: Method,
     graph: Graph,
     split: Split,
@@ -47,14 +47,14 @@ def run(
     check_split(graph, split)
     order = locality_order(graph.adjacency)
     if order is None:
-        return _run_in_order(method, graph, split, callbacks, checkpoint)
-    results = _run_in_order(
+        return _fit_in_chunks(method, graph, split, callbacks, checkpoint)
+    results = _fit_in_chunks(
         method, graph.reorder(order), split.reorder(order), callbacks, checkpoint
     )
     return [result.reorder(np.argsort(order)) for result in results]
 
 
-def _run_in_order(
+def _fit_in_chunks(
     method: Method,
     graph: Graph,
     split: Split,
@@ -65,7 +65,7 @@ def _run_in_order(
     jobs = [(run, replica) for run in range(len(split)) for replica in range(method.replicas)]
     device = resolve_device(method.device)
     together = device.type == "cuda" or method.all_at_once
-    size = method.chunk or (len(jobs) if together else 1)
+    size = method.chunk_size or (len(jobs) if together else 1)
     tensors = GraphTensors(method.features(graph), graph.adjacency, device)
     results: list[Result] = []
     with threads_for(graph.num_nodes):
@@ -85,7 +85,7 @@ def _run_in_order(
             )
             found = method.solve(problem)
             pairs = zip(found, runs, strict=True)
-            results += [r.compare_with(graph.labels, split.pool[run]) for r, run in pairs]
+            results += [r.with_truth(graph.labels, split.pool[run]) for r, run in pairs]
     count = method.replicas
     return [average(results[i : i + count]) for i in range(0, len(jobs), count)]
 
@@ -121,7 +121,7 @@ def embed(method: Method, models: Sequence[Backbone], graph: Graph) -> NDArray[n
     """``(n, replicas * hidden)`` last hidden layers of fitted networks, concatenated."""
     tensors = tensors_for(method, models, graph)
     with torch.no_grad(), threads_for(graph.num_nodes):
-        each = [model(tensors.x, model.operator(tensors.adjacency)).hidden for model in models]
+        each = [model(tensors.x, model.operator(tensors.adjacency)).embedding for model in models]
     joined: NDArray[np.float32] = torch.cat([h for z in each for h in z], dim=-1).numpy(force=True)
     return joined
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result, make_results
-from dcgst.methods.core.trace import GIVEN, NEVER, Selection, Trace
+from dcgst.methods.core.trace import NOT_LABELED, TRAINING_LABEL, Selection, Trace
 from dcgst.nn.base import Backbone
 
 
@@ -19,29 +19,29 @@ class PseudoLabels:
     """The labels to train on, and the stage in which each was assigned.
 
     Args:
-        given: ``(R, n)`` training labels, -1 elsewhere. They never change.
+        train_labels: ``(R, n)``, -1 elsewhere. They never change.
         accumulate: whether pseudo-labels stay once assigned. Otherwise they are replaced in every
             stage.
 
     Attributes:
         labels: ``(R, n)`` current labels.
-        labeled_stage: ``(R, n)`` since which stage, ``GIVEN`` or ``NEVER``.
+        labeled_stage: ``(R, n)`` since which stage, ``TRAINING_LABEL`` or ``NOT_LABELED``.
     """
 
-    def __init__(self, given: Tensor, accumulate: bool = False) -> None:
-        self.given, self.accumulate = given, accumulate
-        self.labels = given
-        self.labeled_stage = torch.where(given >= 0, GIVEN, NEVER)
+    def __init__(self, train_labels: Tensor, accumulate: bool = False) -> None:
+        self.train_labels, self.accumulate = train_labels, accumulate
+        self.labels = train_labels
+        self.labeled_stage = torch.where(train_labels >= 0, TRAINING_LABEL, NOT_LABELED)
         self._stages = [(self.labels, self.labeled_stage)]
 
     def apply(self, stage: int, selection: Selection, active: Tensor) -> None:
-        """Assign the chosen nodes their predicted class in all active runs ``(R,)``."""
-        kept = self.labels if self.accumulate else self.given
-        new = torch.where(selection.chosen & (kept < 0), selection.predicted, kept)
+        """Assign the selected nodes their predicted class in all active runs ``(R,)``."""
+        kept = self.labels if self.accumulate else self.train_labels
+        new = torch.where(selection.selected & (kept < 0), selection.predicted, kept)
         self.labels = torch.where(active[:, None], new, self.labels)
         labeled = self.labels >= 0
-        already = labeled & (self.labeled_stage != NEVER)
-        since = torch.where(labeled, stage, NEVER)
+        already = labeled & (self.labeled_stage != NOT_LABELED)
+        since = torch.where(labeled, stage, NOT_LABELED)
         self.labeled_stage = torch.where(already, self.labeled_stage, since)
         self._stages.append((self.labels, self.labeled_stage))
 
@@ -77,12 +77,12 @@ class StopRule:
         self._lowest = torch.full((runs,), float("inf"), device=device)
         self._waited = torch.zeros(runs, dtype=torch.long, device=device)
 
-    def update(self, cmd: Tensor, exhausted: Tensor) -> None:
+    def update(self, cmd: Tensor, all_labeled: Tensor) -> None:
         """Finish the current stage.
 
         Args:
             cmd: ``(R,)`` shift after the stage.
-            exhausted: ``(R,)`` bool, no pool node is left without a label.
+            all_labeled: ``(R,)`` bool, every pool node has a pseudo-label.
         """
         lower = cmd < self._lowest
         self._lowest = torch.where(lower, cmd, self._lowest)
@@ -91,9 +91,11 @@ class StopRule:
             self._stop(
                 self._waited >= self.patience, f"CMD did not decrease for {self.patience} stages"
             )
-            self._stop(exhausted, "the pool is exhausted")
+            self._stop(all_labeled, "every pool node has a pseudo-label")
         if self.stage >= self.max_stages:
-            self._stop(torch.ones_like(exhausted), f"maximum number of stages ({self.max_stages})")
+            self._stop(
+                torch.ones_like(all_labeled), f"maximum number of stages ({self.max_stages})"
+            )
         self.stage += 1
 
     def _stop(self, which: Tensor, reason: str) -> None:
@@ -107,7 +109,7 @@ class SelfTraining:
 
     Args:
         problem: the input.
-        z: ``(R, n, d)`` the representation of the first network.
+        z: ``(R, n, d)`` the embedding of the first network.
         max_stages: see :class:`StopRule`.
         patience: see :class:`StopRule`.
         accumulate: see :class:`PseudoLabels`.
@@ -123,8 +125,8 @@ class SelfTraining:
         accumulate: bool = False,
     ) -> None:
         self.problem = problem
-        self.pseudo_labels = PseudoLabels(problem.labels, accumulate)
-        self.stop_rule = StopRule(problem.num_runs, max_stages, patience, str(problem.device))
+        self.pseudo_labels = PseudoLabels(problem.train_labels, accumulate)
+        self.stop_rule = StopRule(problem.num_fits, max_stages, patience, str(problem.device))
         self.trace = Trace(problem, z)
 
     @property
@@ -146,14 +148,14 @@ class SelfTraining:
         """Apply the selected pseudo-labels, record the stage, and update the stop rule.
 
         Args:
-            selection: candidates and chosen nodes.
-            z: ``(R, n, d)`` the representation that the selection is based on.
+            selection: candidates and selected nodes.
+            z: ``(R, n, d)`` the embedding that the selection is based on.
         """
         active = self.active
         self.pseudo_labels.apply(self.stage, selection, active)
         cmd = self.trace.record(self.stage, selection, self.labels, z, active)
-        exhausted = ~((self.labels < 0) & self.problem.pool).any(1)
-        self.stop_rule.update(cmd, exhausted)
+        all_labeled = ~((self.labels < 0) & self.problem.pool).any(1)
+        self.stop_rule.update(cmd, all_labeled)
 
     def restore(self, stages: Tensor) -> None:
         """Set each run back to the given stage ``(R,)``; later stages are discarded."""
@@ -169,9 +171,9 @@ class SelfTraining:
         self,
         proba: Tensor,
         model: Backbone,
-        edges: Sequence[NDArray[np.void]] | None = None,
+        edge_probabilities: Sequence[NDArray[np.void]] | None = None,
     ) -> list[Result]:
         """One result per run, from probabilities ``(R, n, C)`` and the final network."""
         self.trace.stop_reasons = self.stop_rule.reasons
         stage = self.pseudo_labels.labeled_stage
-        return make_results(self.problem, proba, stage, self.trace, model, edges)
+        return make_results(self.problem, proba, stage, self.trace, model, edge_probabilities)

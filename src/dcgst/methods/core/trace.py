@@ -13,8 +13,8 @@ from dcgst.engine.training import StageEnd
 from dcgst.methods.core.problem import Problem
 from dcgst.shift.cmd import labeled_shift
 
-GIVEN, NEVER = 0, -1
-"""Values of ``labeled_stage``: a given training label, and not in the training set."""
+TRAINING_LABEL, NOT_LABELED = 0, -1
+"""Values of ``labeled_stage`` for a training label, and for a node not in the training set."""
 
 AUDIT = np.dtype(
     [
@@ -28,16 +28,18 @@ AUDIT = np.dtype(
         ("selection_score", np.float32),
         ("ner", np.float32),
         ("weight", np.float32),
-        ("chosen", np.bool_),
+        ("selected", np.bool_),
     ]
 )
 """One row per stage and candidate for a pseudo-label; see ``pandas.DataFrame(audit)``.
+
+``rank`` is the rank by confidence among the pool nodes of the same predicted class, from 1.
 
 ``truth`` is for evaluation, -1 where unknown: no method sees it. ``selection_score`` and ``ner``
 are nan for methods that do not compute them.
 """
 
-EDGES = np.dtype(
+EDGE_PROBABILITIES = np.dtype(
     [
         ("replica", np.int16),
         ("source", np.int64),
@@ -52,17 +54,17 @@ Pairs are unordered: the smaller number comes first.
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Selection:
-    """Candidates and chosen nodes of one stage in R runs; all tensors ``(R, n)``.
+    """Candidates and selected nodes of one stage in R fits; all tensors ``(R, n)``.
 
     Attributes:
         predicted: predicted class of each node.
         confidence: its probability.
-        candidates: bool, nodes that could be chosen.
+        candidates: bool, nodes that could be selected.
         rank: rank by confidence among the nodes of the same predicted class, from 0.
-        chosen: bool, nodes that get their predicted class as pseudo-label.
-        score: selection score from 0 to 1; None for methods without a score.
+        selected: bool, nodes that get their predicted class as pseudo-label.
+        selection_score: score from 0 to 1; None for methods without a score.
         ner: neighborhood entropy reduction, if computed.
         weight: weight of a label in the next training; None if all are equal.
     """
@@ -71,8 +73,8 @@ class Selection:
     confidence: Tensor
     candidates: Tensor
     rank: Tensor
-    chosen: Tensor
-    score: Tensor | None = None
+    selected: Tensor
+    selection_score: Tensor | None = None
     ner: Tensor | None = None
     weight: Tensor | None = None
 
@@ -86,9 +88,9 @@ class Selection:
         columns = {
             "label": self.predicted,
             "confidence": self.confidence,
-            "rank": self.rank,
-            "chosen": self.chosen,
-            "selection_score": self.score,
+            "rank": self.rank + 1,
+            "selected": self.selected,
+            "selection_score": self.selection_score,
             "ner": self.ner,
             "weight": self.weight,
         }
@@ -103,18 +105,18 @@ class Trace:
 
     Args:
         problem: the input.
-        z: ``(R, n, d)`` the representation in which the shift of the given labels is measured.
+        z: ``(R, n, d)`` the embedding in which the shift is measured.
     """
 
     def __init__(self, problem: Problem, z: Tensor) -> None:
         self.problem = problem
-        labeled = problem.labels >= 0
+        labeled = problem.train_labels >= 0
         cmd = labeled_shift(z, labeled, problem.pool)
         self.history: list[list[dict[str, float]]] = [
             [{"stage": 0, "labeled": count, "cmd": value}]
             for count, value in zip(labeled.sum(1).tolist(), cmd.tolist(), strict=True)
         ]
-        self.stop_reasons = ["no pseudo-labels"] * problem.num_runs
+        self.stop_reasons = ["no pseudo-labels"] * problem.num_fits
         self.audits: list[list[NDArray[np.void]]] = [[] for _ in problem.seeds]
         self.predictions: list[list[NDArray[np.int16]]] = [[] for _ in problem.seeds]
 
@@ -125,16 +127,16 @@ class Trace:
 
         Args:
             stage: its number, from 1.
-            selection: candidates and chosen nodes.
+            selection: candidates and selected nodes.
             labels: ``(R, n)`` the labels after the stage.
-            z: ``(R, n, d)`` the representation in which shift is measured.
+            z: ``(R, n, d)`` the embedding in which shift is measured.
             active: ``(R,)`` bool.
 
         Returns:
             ``(R,)`` the shift of these labels.
         """
         pool = self.problem.pool
-        before = labeled_shift(z, self.problem.labels >= 0, pool)
+        before = labeled_shift(z, self.problem.train_labels >= 0, pool)
         cmd = labeled_shift(z, labels >= 0, pool)
         columns = {
             "labeled": (labels >= 0).sum(1).tolist(),

@@ -15,28 +15,28 @@ from dcgst.methods.core.params import param
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result
 from dcgst.methods.core.self_training import SelfTraining
-from dcgst.methods.core.trace import Selection
+from dcgst.methods.dcgst.candidates import Candidates
 from dcgst.methods.dcgst.teacher import EdgeSettings, Teacher
 from dcgst.methods.em import EM
 from dcgst.methods.pooling import Prediction, log_pool
 from dcgst.nn.base import Backbone, Output
 from dcgst.shift.ner import neighborhood_entropy_reduction
-from dcgst.shift.selection import SelectionObjective, ranks, relaxed_selection, select_top
+from dcgst.shift.selection import SelectionObjective, ranks, relaxed_selection
 
 EDGE = "edge predictor"
 SELECTION = "selection"
 UNSPECIFIED = "details that the paper does not specify"
 
 
-def paper(alpha: float, beta: float, gamma: float, **settings: Any) -> dict[str, Any]:
+def paper_preset(alpha: float, beta: float, gamma: float, **settings: Any) -> dict[str, Any]:
     """The paper's method with its published weights for one dataset."""
     return {
         "cmd_weight": alpha,
         "predictor_weight": beta,
         "ner_weight": gamma,
         "edge_predictor": True,
-        "ner_sum": "sum",
-        "prior": "none",
+        "ner_reduction": "sum",
+        "ensemble": "none",
         **settings,
     }
 
@@ -46,20 +46,23 @@ class DCGST(NeuralMethod):
     r"""Self-training that selects the pseudo-labels which minimize the distribution shift.
 
     Each stage has two steps. First, a teacher is trained on given and pseudo-labels, jointly with
-    an edge predictor that samples graph variants in which labeled and unlabeled nodes are similarly
-    distributed. Second, pseudo-labels are selected: of the K most confident nodes per class, those
-    that together minimize
+    an edge predictor that samples graph variants in which labeled nodes (training labels and
+    pseudo-labels) and the pool are similarly distributed. Second, pseudo-labels are selected: of
+    the K most confident nodes per class, the half C' that minimizes
 
     .. math:: D(Z_U, Z_{C' \cup V_L}) - \gamma\,NER(N(C'))
 
-    the shift D (CMD) between labeled and unlabeled nodes minus the neighborhood entropy reduction.
-    K grows from stage to stage. When the shift no longer decreases, a student is trained on the
-    last labels and the original graph.
+    the shift D (CMD) between pool U and labeled nodes, with training labels :math:`V_L`, minus the
+    neighborhood entropy reduction. K starts at the mean number of training labels per class and is
+    multiplied by 1 + λ after each stage. Stages end when the shift has had no new minimum for
+    ``stage_patience`` stages, when every pool node has a pseudo-label, or after ``max_stages``.
+    Then a student is trained on the last labels and the original graph.
 
     The ``paper/`` presets are the published method. The default differs: the teacher is trained on
     the original graph, and its prediction is averaged with two predictions of seeded EM, one
     started from the training labels and one from the pretrained teacher. Details that the paper
-    does not specify are the same in all presets, except for ``ner_sum``.
+    does not specify are the same in all presets, except for ``ner_reduction``. The numbered
+    departures from the paper are explained in docs/methods/dcgst.md.
 
     Paper: https://doi.org/10.1145/3616855.3635793
 
@@ -74,16 +77,16 @@ class DCGST(NeuralMethod):
     name: ClassVar[str] = "dcgst"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "default": {},
-        "paper/cora": paper(8.0, 0.3, 0.1, feature_norm="none"),
-        "paper/citeseer": paper(18.0, 0.6, 0.4, feature_norm="row"),
-        "paper/pubmed": paper(13.0, 1.5, 0.7, lr=0.001),
-        "paper/ogbn-arxiv": paper(26.0, 0.7, 0.6, lr=0.001, feature_norm="none"),
+        "paper/cora": paper_preset(8.0, 0.3, 0.1, feature_norm="none"),
+        "paper/citeseer": paper_preset(18.0, 0.6, 0.4, feature_norm="row"),
+        "paper/pubmed": paper_preset(13.0, 1.5, 0.7, lr=0.001),
+        "paper/ogbn-arxiv": paper_preset(26.0, 0.7, 0.6, lr=0.001, feature_norm="none"),
     }
 
     # Mean calibration error on runs 10-19 of Cora and CiteSeer at 2 %: .049, and .059 with 1.
     default_temperature: ClassVar[float] = 1.1
 
-    prior: str = param(
+    ensemble: str = param(
         "em", "predictions averaged with the teacher's: none, or seeded EM", choices=("none", "em")
     )
     stage_epochs: int = param(20, "epochs per stage", low=1)
@@ -119,14 +122,15 @@ class DCGST(NeuralMethod):
         1.2, "temperature of edge sampling", low=1e-3, symbol="τ", group=EDGE
     )
 
-    quota: str = param(
+    class_balance: str = param(
         "balanced",
-        "pseudo-labels per class: none (no quota), uniform, predicted (proportional to the "
-        "predictions), or balanced (proportional to their square root)",
+        "how candidates and pseudo-labels are divided among classes: uniform, predicted (in "
+        "proportion to predicted class frequencies), balanced (in proportion to their square "
+        "root), or none (K candidates per class, the best half of all)",
         choices=("none", "uniform", "predicted", "balanced"),
         group=UNSPECIFIED,
     )
-    ner_sum: str = param(
+    ner_reduction: str = param(
         "mean",
         "NER of a set: sum or mean over its nodes",
         choices=("sum", "mean"),
@@ -147,41 +151,46 @@ class DCGST(NeuralMethod):
         return self.max_stages + 2
 
     def solve(self, problem: Problem) -> list[Result]:
-        teacher = self.teacher(problem)
-        teacher.pretrain(self.schedule)
-        output = teacher.outputs()
-        prior = self.prior_predictions(output, problem)
+        # Algorithm 1. Line 2, the partition into labeled and unlabeled nodes, is in ``problem``.
+        # Line 3: pretrain the teacher.
+        teacher = self.create_teacher(problem)
+        teacher.pretrain(self.training_options)
+        output = teacher.predict()
+        em = self.em_predictions(problem, output)
         state = SelfTraining(
             problem,
-            output.hidden,
+            output.embedding,
             max_stages=self.max_stages,
             patience=self.stage_patience,
             accumulate=self.accumulate,
         )
         best = BestState(list(teacher.network.model.parameters()))
-        per_class = (problem.labels >= 0).sum(1) / problem.num_classes  # K
-        while bool(state.active.any()):
-            # Step 1: train the teacher, jointly with the edge predictor.
+        stage_options = replace(self.training_options, epochs=self.stage_epochs, patience=None)
+        num_candidates = (problem.train_labels >= 0).sum(1) / problem.num_classes  # K
+        while bool(state.active.any()):  # line 4
+            # Step 1, line 6: train the teacher, jointly with the edge predictor (Eq. 8).
             teacher.update_pairs(output, state.labels)
-            schedule = replace(self.schedule, epochs=self.stage_epochs, patience=None)
-            teacher.train(state.labels, schedule, state.stage)
-            output = teacher.outputs()
-            loss = cross_entropy(output.logits, problem.val_labels)
+            teacher.train(state.labels, stage_options, state.stage, state.active)
+            output = teacher.predict()  # departure 5: on the original graph
+            val_loss = cross_entropy(output.logits, problem.val_labels)
             without_validation = ~problem.has_validation
-            best.update(state.stage, loss, latest=without_validation, eligible=state.active)
-            # Step 2: select the pseudo-labels that minimize the shift.
-            log_proba = self.combine(output, prior, problem)
-            selection = self.select(log_proba, output.hidden, per_class, problem, state.stage)
-            state.finish_stage(selection, output.hidden)
-            per_class = per_class * (1 + self.growth)
-        # Step 3: train a student on the original graph, starting from the best teacher.
+            best.update(state.stage, val_loss, always=without_validation, only=state.active)
+            # Step 2, lines 8 to 11: select the pseudo-labels that minimize the shift.
+            log_proba = self.combine(problem, output, em)  # departure 6
+            candidates = self.find_candidates(problem, log_proba, num_candidates)  # Eq. 9
+            score = self.score_candidates(problem, candidates, output.embedding, state.stage)
+            selection = candidates.select(score)
+            state.finish_stage(selection, output.embedding)
+            num_candidates = num_candidates * (1 + self.growth)
+        # Step 3, line 14: train a student on the original graph (Eq. 15). It is the network of the
+        # teacher, with the parameters of the best stage.
         best.restore()
         student = teacher.network
         self.train_student(student, state.labels, problem)
-        proba = self.combine(student.outputs(), prior, problem).softmax(-1)
-        return state.results(proba, student.model, teacher.edges())
+        proba = self.combine(problem, student.predict(), em).softmax(-1)
+        return state.results(proba, student.model, teacher.edge_probabilities)
 
-    def teacher(self, problem: Problem) -> Teacher:
+    def create_teacher(self, problem: Problem) -> Teacher:
         """Create a teacher with new parameters, with an edge predictor if the setting is true."""
         settings = EdgeSettings(
             cmd_weight=self.cmd_weight,
@@ -191,90 +200,91 @@ class DCGST(NeuralMethod):
             pairs=self.edge_pairs,
             temperature=self.edge_temperature,
         )
-        return Teacher(self.network(problem), problem, settings, self.edge_predictor)
+        return Teacher(self.create_network(problem), problem, settings, self.edge_predictor)
 
-    def prior_predictions(self, output: Output, problem: Problem) -> list[Prediction]:
-        """Predictions of EM, started from the given labels and from the teacher."""
-        if self.prior == "none":
+    def em_predictions(self, problem: Problem, output: Output) -> list[Prediction]:
+        """Predictions of EM, started from the training labels and from the output of a network.
+
+        The network is the pretrained teacher; on another graph, the student.
+        """
+        if self.ensemble == "none":
             return []
         em = EM()
         given = em.given_weight * problem.one_hot()
-        from_teacher = output.logits.softmax(-1) * problem.pool[..., None] + given
-        return [em.predict_nodes(start, problem) for start in (given, from_teacher)]
+        from_network = output.logits.softmax(-1) * problem.pool[..., None] + given
+        return [em.predict_nodes(problem, start) for start in (given, from_network)]
 
-    def combine(self, output: Output, prior: list[Prediction], problem: Problem) -> Tensor:
+    def combine(self, problem: Problem, output: Output, em: list[Prediction]) -> Tensor:
         """``(R, n, C)`` log-probabilities, up to a constant per node: network alone or with EM."""
-        if not prior:
+        if not em:
             return output.logits
         network = Prediction.from_logits(output.logits, problem.val_labels)
-        return log_pool([*prior, network]).log_proba
+        return log_pool([*em, network]).log_proba
 
-    def select(
-        self, log_proba: Tensor, z: Tensor, per_class: Tensor, problem: Problem, stage: int
-    ) -> Selection:
-        """Candidates by confidence; of these, the subset that minimizes shift minus NER."""
+    def find_candidates(
+        self, problem: Problem, log_proba: Tensor, num_candidates: Tensor
+    ) -> Candidates:
+        """Find the K most confident pool nodes of each class; K ``(R,)`` is a mean over classes."""
         confidence, predicted = log_proba.softmax(-1).max(-1)
-        sizes = self.candidates_per_class(log_proba, per_class, problem)  # (R, C)
+        per_class = self.candidates_per_class(problem, log_proba, num_candidates)  # (R, C)
         rank = ranks(confidence, problem.pool, predicted)
-        candidates = problem.pool & (rank < sizes.gather(1, predicted))
-        ner = neighborhood_entropy_reduction(log_proba, problem.graph.normalized)
-        if self.quota == "none":
-            quotas, budget = None, (candidates.sum(1) / 2).ceil()  # δ
-        else:
-            found = torch.zeros_like(sizes).scatter_add(1, predicted, candidates.to(sizes.dtype))
-            quotas = torch.minimum((sizes / 2).ceil(), found)
+        mask = problem.pool & (rank < per_class.gather(1, predicted))
+        if self.class_balance == "none":
+            quotas, budget = None, (mask.sum(1) / 2).ceil()
+        else:  # departure 7: half of the candidates of each class
+            available = torch.zeros_like(per_class).scatter_add(
+                1, predicted, mask.to(per_class.dtype)
+            )
+            quotas = torch.minimum((per_class / 2).ceil(), available)
             budget = quotas.sum(1)
-        if self.criterion == "confidence":
-            score = confidence * candidates
-        else:
-            score = self.optimize_selection(z, ner, candidates, budget, problem, stage)
-        if quotas is None:
-            chosen = select_top(score, confidence, candidates, budget)
-        else:
-            chosen = select_top(score, confidence, candidates, quotas, predicted)
-        return Selection(predicted, confidence, candidates, rank, chosen, score, ner)
-
-    def optimize_selection(
-        self,
-        z: Tensor,
-        ner: Tensor,
-        candidates: Tensor,
-        budget: Tensor,
-        problem: Problem,
-        stage: int,
-    ) -> Tensor:
-        """``(R, n)`` q, the relaxed selection of δ candidates."""
-        scale = 1 / budget.clamp_min(1)[:, None] if self.ner_sum == "mean" else 1.0
-        gain = self.ner_weight * scale * ner
-        objective = SelectionObjective(z, problem.labels >= 0, problem.pool, gain)
-        stored = problem.checkpoint.step(
-            f"stage-{stage:02d}-selection",
-            lambda: {"q": relaxed_selection(objective, candidates, budget)},
+        return Candidates(
+            mask=mask,
+            predicted=predicted,
+            confidence=confidence,
+            rank=rank,
+            ner=neighborhood_entropy_reduction(log_proba, problem.graph.normalized),
+            budget=budget,
+            quotas=quotas,
         )
-        return stored["q"].to(z.device)
 
     def candidates_per_class(
-        self, log_proba: Tensor, per_class: Tensor, problem: Problem
+        self, problem: Problem, log_proba: Tensor, num_candidates: Tensor
     ) -> Tensor:
         """``(R, C)`` K of each class: equal, or shared by how often each class is predicted."""
         count = problem.num_classes
-        if self.quota in ("none", "uniform"):
-            return per_class.floor().clamp_min(1)[:, None].expand(-1, count)
+        if self.class_balance in ("none", "uniform"):
+            return num_candidates.floor().clamp_min(1)[:, None].expand(-1, count)
         share = (log_proba.softmax(-1) * problem.pool[..., None]).sum(1)
-        if self.quota == "balanced":
+        if self.class_balance == "balanced":
             share = share.sqrt()
         share = share / share.sum(1, keepdim=True).clamp_min(1e-12)
-        return (per_class[:, None] * count * share).ceil()
+        return (num_candidates[:, None] * count * share).ceil()
+
+    def score_candidates(
+        self, problem: Problem, candidates: Candidates, z: Tensor, stage: int
+    ) -> Tensor:
+        """``(R, n)`` selection score: q of Eq. 13, or the confidence."""
+        if self.criterion == "confidence":
+            return candidates.confidence * candidates.mask
+        budget = candidates.budget
+        scale = 1 / budget.clamp_min(1)[:, None] if self.ner_reduction == "mean" else 1.0
+        ner_term = self.ner_weight * scale * candidates.ner
+        objective = SelectionObjective(z, problem.train_labels >= 0, problem.pool, ner_term)
+        stored = problem.checkpoint.step(
+            f"stage-{stage:02d}-selection",
+            lambda: {"q": relaxed_selection(objective, candidates.mask, budget)},
+        )
+        return stored["q"].to(z.device)
 
     def train_student(self, student: Network, labels: Tensor, problem: Problem) -> None:
         """Train on the final labels and the original graph."""
-        schedule = replace(self.schedule, epochs=self.student_epochs)
-        student.train("student", labels, problem, schedule, number=1)
+        options = replace(self.training_options, epochs=self.student_epochs)
+        student.train("student", labels, problem, options, number=1)
 
     def apply_model(self, model: Backbone, problem: Problem) -> Tensor:
         """On another graph: the network alone, or pooled with EM if labels are known there."""
         output: Output = model(problem.x, model.operator(problem.adjacency))
-        if not bool((problem.labels >= 0).any()):
+        if not bool((problem.train_labels >= 0).any()):
             return output.logits.softmax(-1)
-        prior = self.prior_predictions(output, problem)
-        return self.combine(output, prior, problem).softmax(-1)
+        em = self.em_predictions(problem, output)
+        return self.combine(problem, output, em).softmax(-1)

@@ -8,34 +8,35 @@ from torch import Tensor
 from dcgst.methods.core.problem import Problem
 from dcgst.numerics.similarity import SimilarNodes
 from dcgst.shift.cmd import weighted_mean
+from dcgst.shift.selection import ranks
 
-SIMILAR = 20
+NUM_SIMILAR = 20
 """Similar nodes to which each shifted node may be connected."""
 
-QUERIES = 20_000
+MAX_QUERIES = 20_000
 """Maximum number of nodes whose similar nodes are searched for pairs by feature similarity."""
 
 
 def list_pairs(
-    z: Tensor, labeled: Tensor, problem: Problem, num_nodes: int, num_pairs: int
+    problem: Problem, z: Tensor, labeled: Tensor, num_nodes: int, num_pairs: int
 ) -> Tensor:
-    """``(R, P, 2)`` pairs around shifted nodes and by similarity; P is at most m * SIMILAR + e.
+    """``(R, P, 2)`` pairs around shifted nodes and by similarity; P is at most m * NUM_SIMILAR + e.
 
     Args:
-        z: ``(R, n, d)`` the representation in which shift is measured.
-        labeled: ``(R, n)`` bool.
         problem: the input.
+        z: ``(R, n, d)`` the embedding in which the shift is measured.
+        labeled: ``(R, n)`` bool.
         num_nodes: m.
         num_pairs: e.
     """
     # Departure 1 (docs/methods/dcgst.md): the paper lets every pair with one of the m nodes change.
     # Here, each of them may gain or lose an edge to its most similar nodes.
-    similar = problem.graph.similar_nodes(SIMILAR)
+    similar = problem.graph.similar_nodes(NUM_SIMILAR)
     by_features = pairs_by_similarity(problem, similar, num_pairs)
     nodes = most_shifted(z, labeled, problem.pool, min(num_nodes, labeled.shape[1]))
-    partners, _ = similar.of(nodes)  # (R, m, SIMILAR)
-    around = torch.stack([nodes[..., None].expand_as(partners), partners], dim=-1)
-    return torch.cat([around.flatten(1, 2), by_features.expand(len(labeled), -1, -1)], dim=1)
+    partners, _ = similar.of(nodes)  # (R, m, NUM_SIMILAR)
+    of_shifted = torch.stack([nodes[..., None].expand_as(partners), partners], dim=-1)
+    return torch.cat([of_shifted.flatten(1, 2), by_features.expand(len(labeled), -1, -1)], dim=1)
 
 
 def most_shifted(z: Tensor, labeled: Tensor, pool: Tensor, count: int) -> Tensor:
@@ -52,18 +53,22 @@ def most_shifted(z: Tensor, labeled: Tensor, pool: Tensor, count: int) -> Tensor
         pool: ``(R, n)`` bool.
         count: number of nodes.
     """
-    # Priority: labeled nodes 0 … count // 2 - 1, pool nodes from count // 2 on, others 2n.
+    # Departure 4: a node is ranked by this distance instead of its own CMD.
     n = z.shape[1]
-    places = []
-    for members, others in ((labeled, pool), (pool, labeled)):
-        mean = weighted_mean(z, others.to(z.dtype))
-        distance = (z - mean.unsqueeze(-2)).square().sum(-1).masked_fill(~members, -1)
-        order = distance.argsort(dim=1, descending=True, stable=True)
-        place = torch.arange(n, device=z.device).expand_as(order)
-        ranked = torch.empty_like(order).scatter(1, order, place)
-        places.append(ranked.masked_fill(~members, 2 * n))
-    first = torch.where(places[0] < count // 2, places[0], 2 * n)
-    return torch.minimum(first, places[1] + count // 2).argsort(dim=1, stable=True)[:, :count]
+    rank = [
+        ranks(_squared_distance(z, others), members)
+        for members, others in ((labeled, pool), (pool, labeled))
+    ]
+    # Priority: labeled nodes 0 … count // 2 - 1, pool nodes from count // 2 on, others 2n.
+    of_labeled = torch.where(rank[0] < count // 2, rank[0], 2 * n)
+    of_pool = torch.where(pool, rank[1] + count // 2, 2 * n + count // 2)
+    return torch.minimum(of_labeled, of_pool).argsort(dim=1, stable=True)[:, :count]
+
+
+def _squared_distance(z: Tensor, sample: Tensor) -> Tensor:
+    """``(R, n)`` squared distance of each node to the mean of a sample ``(R, n)``."""
+    mean = weighted_mean(z, sample.to(z.dtype))
+    return (z - mean.unsqueeze(-2)).square().sum(-1)
 
 
 def pairs_by_similarity(problem: Problem, similar: SimilarNodes, count: int) -> Tensor:
@@ -72,18 +77,18 @@ def pairs_by_similarity(problem: Problem, similar: SimilarNodes, count: int) -> 
     n = pattern.num_rows
     if count == 0:
         return torch.zeros(1, 0, 2, dtype=torch.long, device=pattern.indices.device)
-    queries = torch.arange(0, n, max(1, -(-n // QUERIES)), device=pattern.indices.device)
+    queries = torch.arange(0, n, max(1, -(-n // MAX_QUERIES)), device=pattern.indices.device)
     partners, cosines = similar.of(queries)
     pairs = torch.stack([queries[:, None].expand_as(partners), partners], dim=-1).flatten(0, 1)
-    apart = ~torch.isin(pairs[:, 0] * n + pairs[:, 1], pattern.rows * n + pattern.indices)
-    pairs, cosines = _unique_pairs(pairs[apart], cosines.flatten()[apart], n)
-    closest = pairs[cosines.topk(min(count // 2, len(cosines))).indices]
+    not_connected = ~torch.isin(pairs[:, 0] * n + pairs[:, 1], pattern.rows * n + pattern.indices)
+    pairs, cosines = _unique_pairs(pairs[not_connected], cosines.flatten()[not_connected], n)
+    most_similar = pairs[cosines.topk(min(count // 2, len(cosines))).indices]
 
-    upward = pattern.rows < pattern.indices
-    edges = torch.stack([pattern.rows[upward], pattern.indices[upward]], dim=-1)
-    along = similar.along(edges)
-    weakest = along.topk(min(count // 2, len(along)), largest=False).indices
-    return torch.cat([closest, edges[weakest]]).unsqueeze(0)
+    upper_triangle = pattern.rows < pattern.indices
+    edges = torch.stack([pattern.rows[upper_triangle], pattern.indices[upper_triangle]], dim=-1)
+    edge_cosines = similar.pair_cosines(edges)
+    least_similar = edge_cosines.topk(min(count // 2, len(edge_cosines)), largest=False).indices
+    return torch.cat([most_similar, edges[least_similar]]).unsqueeze(0)
 
 
 def _unique_pairs(pairs: Tensor, cosines: Tensor, n: int) -> tuple[Tensor, Tensor]:

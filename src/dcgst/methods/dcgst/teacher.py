@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dcgst.engine.random import Purpose, Streams, derive
-from dcgst.engine.training import Schedule, cross_entropy, train
-from dcgst.methods.core.network import Network
+from dcgst.engine.training import TrainingOptions, cross_entropy, train
+from dcgst.methods.core.network import Network, labeled_rows
 from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.trace import EDGES
+from dcgst.methods.core.trace import EDGE_PROBABILITIES
 from dcgst.methods.dcgst.pairs import list_pairs
 from dcgst.nn.base import Output
 from dcgst.nn.edge_predictor import (
@@ -68,22 +67,24 @@ class Teacher:
         self.network, self.problem, self.settings = network, problem, settings
         self.predictor: EdgePredictor | None = None
         self.variants: Variants | None = None
+        empty = np.zeros(0, dtype=EDGE_PROBABILITIES)
+        self.edge_probabilities = [empty] * problem.num_fits
         if edge_predictor:
             seeds = [derive(seed, Purpose.EDGE_PREDICTOR) for seed in problem.seeds]
             predictor = EdgePredictor(seeds, problem.x.shape[1], network.model.hidden)
             self.predictor = predictor.to(problem.device)
 
-    def pretrain(self, schedule: Schedule) -> None:
+    def pretrain(self, options: TrainingOptions) -> None:
         """Train the network on the given labels, and the predictor on the edges of the graph."""
         problem = self.problem
-        self.network.train("pretraining", problem.labels, problem, schedule)
+        self.network.train("pretraining", problem.train_labels, problem, options)
         if self.predictor is not None:
             streams = self._streams(0)
             train(
                 "edge-predictor",
                 self.predictor,
-                lambda: self._bce(self._represent(streams), streams),
-                schedule,
+                lambda: self._bce(self._node_factors(streams), streams),
+                options,
                 checkpoint=problem.checkpoint,
             )
 
@@ -91,52 +92,40 @@ class Teacher:
         """Choose the node pairs that may change in the next training."""
         if self.predictor is not None:
             nodes, pairs = self.settings.nodes, self.settings.pairs
-            listed = list_pairs(output.hidden, labels >= 0, self.problem, nodes, pairs)
+            listed = list_pairs(self.problem, output.embedding, labels >= 0, nodes, pairs)
             variants = Variants.of(self.problem.adjacency, listed)
             self.variants = variants if listed.shape[1] else None
 
-    def train(self, labels: Tensor, schedule: Schedule, stage: int) -> None:
-        """Minimize the joint loss over network and predictor."""
+    def train(self, labels: Tensor, options: TrainingOptions, stage: int, active: Tensor) -> None:
+        """Minimize the joint loss over network and predictor.
+
+        Args:
+            labels: ``(R, n)`` training labels and pseudo-labels, -1 elsewhere.
+            options: of the training.
+            stage: number of the stage.
+            active: ``(R,)`` bool, fits whose edge probabilities are recorded afterwards.
+        """
         model: nn.Module = self.network.model
         if self.predictor is not None:
             model = nn.ModuleList([model, self.predictor])
         train(
             f"stage-{stage:02d}-teacher",
             model,
-            self.loss(labels, self._streams(stage)),
-            schedule,
+            self.make_loss(labels, self._streams(stage)),
+            options,
             callbacks=self.problem.callbacks,
             checkpoint=self.problem.checkpoint,
         )
+        self._record_edges(active)
 
-    def outputs(self) -> Output:
+    def predict(self) -> Output:
         """Output of the network on the original graph, without dropout or gradients."""
-        return self.network.outputs()
+        return self.network.predict()
 
-    def edges(self) -> list[NDArray[np.void]] | None:
-        """For each run, the listed pairs and their predicted edge probabilities."""
-        variants = self.variants
-        if variants is None:
-            return None
-        count = variants.pairs.shape[1]
-        present = variants.base.values.gather(1, variants.positions[:, :count]) > 0
-        with torch.no_grad():
-            logits = pair_logits(self._represent(self._streams(-1)), variants.pairs)
-        probability = logits.sigmoid()
-        tables = []
-        for run, valid in enumerate(variants.valid):
-            table = np.zeros(int(valid.sum()), dtype=EDGES)
-            ends = variants.pairs[run, valid].sort(dim=1).values.numpy(force=True)
-            table["source"], table["target"] = ends.T
-            table["present"] = present[run, valid].numpy(force=True)
-            table["probability"] = probability[run, valid].numpy(force=True)
-            tables.append(table)
-        return tables
-
-    def loss(self, labels: Tensor, streams: Streams) -> Callable[[], Tensor]:
-        """The joint loss ``(R,)`` of labels ``(R, n)``, as a function to call once per epoch."""
+    def make_loss(self, labels: Tensor, streams: Streams) -> Callable[[], Tensor]:
+        """Return a function that computes the joint loss ``(R,)`` of labels ``(R, n)``."""
         settings = self.settings
-        rows = (labels >= 0).any(0).nonzero().squeeze(-1)
+        rows = labeled_rows(labels)
         targets = labels[:, rows]
         # With cmd_trains="predictor", the CMD reaches parameters through sampled edges only.
         has_gradient = settings.cmd_trains == "both" or self.variants is not None
@@ -145,15 +134,15 @@ class Teacher:
         def loss() -> Tensor:
             sampled = bce = None
             if self.variants is not None:
-                representation = self._represent(streams)
-                sampled = self._sample(representation, streams)
-                bce = self._bce(representation, streams)
+                factors = self._node_factors(streams)
+                sampled = self._sample(factors, streams)
+                bce = self._bce(factors, streams)
             output = self._run(sampled, streams, rows)
             total = cross_entropy(output.logits, targets)
             if bce is not None:
                 total = total + settings.predictor_weight * bce
             if use_cmd:
-                distance = self._cmd(output.hidden, rows, targets)
+                distance = self._cmd(output.embedding, rows, targets)
                 if settings.cmd_trains == "predictor" and sampled is not None:
                     distance = gradient_only_through(sampled, distance)
                 total = total + settings.predictor_weight * settings.cmd_weight * distance
@@ -161,20 +150,38 @@ class Teacher:
 
         return loss
 
-    def _represent(self, streams: Streams) -> Tensor:
-        """T, the predictor's representation."""
+    def _record_edges(self, active: Tensor) -> None:
+        """Store the listed pairs and their predicted edge probabilities for active fits."""
+        variants = self.variants
+        if variants is None:
+            return
+        count = variants.pairs.shape[1]
+        present = variants.base.values.gather(1, variants.positions[:, :count]) > 0
+        with torch.no_grad():
+            probability = pair_logits(self._node_factors(), variants.pairs).sigmoid()
+        for fit in active.nonzero().squeeze(-1).tolist():
+            valid = variants.valid[fit]
+            table = np.zeros(int(valid.sum()), dtype=EDGE_PROBABILITIES)
+            ends = variants.pairs[fit, valid].sort(dim=1).values.numpy(force=True)
+            table["source"], table["target"] = ends.T
+            table["present"] = present[fit, valid].numpy(force=True)
+            table["probability"] = probability[fit, valid].numpy(force=True)
+            self.edge_probabilities[fit] = table
+
+    def _node_factors(self, streams: Streams | None = None) -> Tensor:
+        """``(R, n, d)`` T of the edge predictor; TTᵀ are the logits of all pairs."""
         assert self.predictor is not None
         operator = self.problem.graph.normalized
-        representation: Tensor = self.predictor(self.problem.x, operator, streams)
-        return representation
+        factors: Tensor = self.predictor(self.problem.x, operator, streams)
+        return factors
 
-    def _bce(self, representation: Tensor, streams: Streams) -> Tensor:
-        return reconstruction_loss(representation, self.problem.adjacency.pattern, streams)
+    def _bce(self, factors: Tensor, streams: Streams) -> Tensor:
+        return reconstruction_loss(factors, self.problem.adjacency.pattern, streams)
 
-    def _sample(self, representation: Tensor, streams: Streams) -> Tensor:
+    def _sample(self, factors: Tensor, streams: Streams) -> Tensor:
         """``(R, P)`` which of the listed pairs are edges in this epoch."""
         assert self.variants is not None
-        logits = pair_logits(representation, self.variants.pairs)
+        logits = pair_logits(factors, self.variants.pairs)
         return sample_edges(logits, streams, self.settings.temperature)
 
     def _run(self, sampled: Tensor | None, streams: Streams, rows: Tensor) -> Output:
@@ -199,7 +206,7 @@ class Teacher:
 def gradient_only_through(sampled: Tensor, value: Tensor) -> Tensor:
     """Return ``value`` ``(R,)`` with a gradient only through the sampled edges ``(R, P)``."""
     # ``linear`` has the gradient of ``value`` in ``sampled`` and none in the parameters of the
-    # network; the detached term restores the value. The gradient is zero if the representation
+    # network; the detached term restores the value. The gradient is zero if the embedding
     # does not depend on the edges, as in APPNP.
     (slope,) = torch.autograd.grad(
         value.sum(), sampled, retain_graph=True, allow_unused=True, materialize_grads=True

@@ -55,8 +55,8 @@ def identity(
     names = np.array(graph.class_names)
     for array in (*arrays, graph.labels, graph.ids.astype("U"), names):
         digest.update(np.ascontiguousarray(array).tobytes())
-    chosen = {k: v for k, v in settings.items() if k not in ("device", "chunk")}
-    digest.update(json.dumps([method, chosen], sort_keys=True).encode())
+    relevant = {k: v for k, v in settings.items() if k not in ("device", "chunk_size")}
+    digest.update(json.dumps([method, relevant], sort_keys=True).encode())
     return {"format": FORMAT, "dcgst": VERSION, "fingerprint": digest.hexdigest()[:16]}
 
 

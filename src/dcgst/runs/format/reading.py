@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.methods import Result
-from dcgst.methods.core.trace import AUDIT, EDGES
+from dcgst.methods.core.trace import AUDIT, EDGE_PROBABILITIES
 from dcgst.nn import Backbone
 from dcgst.runs.format import v1
 from dcgst.runs.format.layout import (
@@ -110,7 +110,7 @@ def _read(folder: Path, info: dict[str, Any]) -> Stored:
         history=_read_history(folder / HISTORY),
         stop_reason=info["stop_reason"],
         audit=_table_of(arrays, "audit", AUDIT),
-        edges=_table_of(arrays, "edges", EDGES),
+        edge_probabilities=_table_of(arrays, "edge_probabilities", EDGE_PROBABILITIES),
         models=_read_models(folder / MODELS, info["models"]),
     )
     return Stored(info, graph, split, result)

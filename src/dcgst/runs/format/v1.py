@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcgst.graph import UNKNOWN, Graph
-from dcgst.methods.core.trace import AUDIT, EDGES
+from dcgst.methods.core.trace import AUDIT, EDGE_PROBABILITIES
 from dcgst.methods.legacy import upgrade_settings
 
 BACKBONES = {"gcn": "gcn", "gat": "gat", "graphsage": "sage", "appnp": "appnp", "mlp": "mlp"}
@@ -41,7 +41,15 @@ def upgrade_info(info: Mapping[str, Any]) -> dict[str, Any]:
         for column in info["recipe"]
     ]
     settings = upgrade_settings(info["method"], info["settings"])
-    upgraded = {**info, "models": models, "settings": settings, "encoder": encoder}
+    calibration = dict(info["calibration"])
+    calibration["description"] = calibration.pop("words")
+    upgraded = {
+        **info,
+        "models": models,
+        "settings": settings,
+        "encoder": encoder,
+        "calibration": calibration,
+    }
     del upgraded["recipe"]
     return upgraded
 
@@ -55,7 +63,10 @@ def upgrade_arrays(
         "labeled_stage": arrays["stage"],
         "test": arrays["pool"] & (graph.labels != UNKNOWN),
         **{f"audit_{name}": table[name] for name in AUDIT.names or ()},
-        **{f"edges_{name}": np.zeros(0, EDGES)[name] for name in EDGES.names or ()},
+        **{
+            f"edge_probabilities_{name}": np.zeros(0, EDGE_PROBABILITIES)[name]
+            for name in EDGE_PROBABILITIES.names or ()
+        },
     }
 
 
@@ -73,8 +84,9 @@ def _read_audit(path: Path, graph: Graph) -> NDArray[np.void]:
         elif name == "label":
             table[name] = [code_of[value] for value in values]
         elif name == "chosen":
-            table[name] = [value == "True" for value in values]
+            table["selected"] = [value == "True" for value in values]
         else:
             column = "selection_score" if name == "q" else name
             table[column] = [float(value) if value else np.nan for value in values]
+    table["rank"] += 1  # format 1 counts from 0
     return table

@@ -79,7 +79,7 @@ def _audit_to_csv(audit: NDArray[np.void], graph: Graph) -> bytes:
 def _arrays_to_npz(stored: Stored) -> bytes:
     graph, split, result = stored.graph, stored.split, stored.result
     features = sp.csr_array(graph.features)
-    tables = {"audit": result.audit, "edges": result.edges}
+    tables = {"audit": result.audit, "edge_probabilities": result.edge_probabilities}
     columns = {
         f"{table}_{name}": rows[name]
         for table, rows in tables.items()
