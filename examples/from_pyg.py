@@ -21,7 +21,7 @@ data = SampleLabels("ppr-s", per_class=4, val_rate=0.02)(dcgst.load("digits").to
 print(data)
 
 run = dcgst.fit(data, folder, dcgst.DCGST())
-print("Calibration:", run.calibration.words)
+print("Calibration:", run.calibration.description)
 
 data.label, data.proba = torch.tensor(run.result.labels), torch.tensor(run.result.proba)
 test = data.test_mask

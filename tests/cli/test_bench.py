@@ -98,7 +98,7 @@ def test_mistakes_in_a_settings_file_are_reported(text, message, tmp_path):
         ([*SMALL, "--sampler", "fair"], "unknown sampler 'fair'"),
         (["--set", "hidden"], "--set needs name=value, got 'hidden'"),
         (["--set", "widht=3"], "unknown setting of gcn, dcgst 'widht'"),
-        (["--set", "hidden=wide"], "hidden must be int, got 'wide'"),
+        (["--set", "hidden=wide"], "hidden must be a whole number, got 'wide'"),
         (["--config", "missing.toml"], "missing.toml cannot be read: No such file"),
         (["--preset", "best"], "unknown preset of gcn 'best'"),
         ([*SMALL, "--rate", 0.1], "set a label rate or labels per class, not both"),

@@ -101,7 +101,10 @@ def test_resume_and_overwrite_are_passed_on(tables, tmp_path):
         (["nodes.csv", "edges.csv", "--label", "kind", "--set", "epochs"], "needs name=value"),
         (["nodes.csv", "edges.csv", "--label", "kind", "--set", "epoch=1"], "unknown setting"),
         (["nodes.csv", "edges.csv", "--label", "kind", "--set", "epochs=0"], "at least 1, got 0"),
-        (["nodes.csv", "edges.csv", "--label", "kind", "--set", "epochs=x"], "must be int"),
+        (
+            ["nodes.csv", "edges.csv", "--label", "kind", "--set", "epochs=x"],
+            "must be a whole number",
+        ),
         (["nodes.csv", "edges.csv", "--label", "kind", "--preset", "x"], "unknown preset of gcn"),
         (["nodes.csv", "edges.csv", "--label", "kind", "--device", "x"], "device"),
         (["nodes.csv", "edges.csv", "--label", "kind", "-o", "nodes.csv"], "cannot be written"),

@@ -32,6 +32,12 @@ def test_predict_uses_labels_of_a_grown_graph(run_folder, tables, tmp_path):
     assert (last["id"], last["class"], last["source"]) == ("new", "b", "given")
 
 
+def test_predict_on_the_tables_of_the_fit_refers_to_its_predictions(run_folder, tables):
+    done = dcgst("predict", run_folder, tables / "nodes.csv", tables / "edges.csv")
+    assert (done.code, len(read_table(done.out))) == (0, 90)
+    assert f"Its own predictions are in {run_folder}" in done.words
+
+
 def test_predict_names_a_missing_column(run_folder, tables, tmp_path):
     nodes = tmp_path / "nodes.csv"
     nodes.write_text((tables / "nodes.csv").read_text().replace("id,w,", "id,v,"))

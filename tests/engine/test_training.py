@@ -161,14 +161,14 @@ class TestBestState:
         states = self.after((0, [1.0, 1.0], [3.0, 3.0], {}), (1, [2.0, 2.0], [3.0, 2.0], {}))
         assert states == ([1.0, 2.0], [0, 1])
 
-    def test_replicas_that_are_not_eligible_store_nothing(self):
+    def test_replicas_that_are_excluded_store_nothing(self):
         first = (0, [1.0, 1.0], [3.0, 3.0], {})
-        second = (1, [2.0, 2.0], [0.0, 0.0], {"eligible": [True, False]})
+        second = (1, [2.0, 2.0], [0.0, 0.0], {"only": [True, False]})
         assert self.after(first, second) == ([2.0, 1.0], [1, 0])
 
-    def test_latest_stores_every_state_but_not_if_ineligible(self):
+    def test_always_stores_every_state_but_not_if_excluded(self):
         first = (0, [1.0, 1.0], [3.0, 3.0], {})
-        both = {"latest": [True, True], "eligible": [True, False]}
+        both = {"always": [True, True], "only": [True, False]}
         assert self.after(first, (1, [2.0, 2.0], [9.0, 9.0], both)) == ([2.0, 1.0], [1, 0])
 
     def test_stopped_replicas_keep_what_is_stored(self):

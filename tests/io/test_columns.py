@@ -107,6 +107,13 @@ def test_feature_columns_are_all_others_or_as_given(write_tables):
     assert names(features=["size", "age"], ignore=["size"]) == ["age"]
 
 
+def test_exchanged_tables_are_named(write_tables):
+    nodes, edges = write_tables(NODES.format(id="id", label="label"), EDGES)
+    message = r"edges.csv has no column 'label', but .*nodes.csv has; the node table comes first"
+    with pytest.raises(InputError, match=message):
+        read(edges, nodes, Columns(label="label"))
+
+
 @pytest.mark.parametrize(
     ("columns", "message"),
     [

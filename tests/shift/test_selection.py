@@ -72,17 +72,17 @@ def objective_of(seed: int, gain: float = 0.0) -> tuple[SelectionObjective, torc
 def values_of_subsets(objective: SelectionObjective) -> torch.Tensor:
     """The objective of every subset of four candidates, computed as one run each."""
     subsets = torch.cat([mask(30, *four) for four in combinations(range(5, 15), 4)])
-    parts = (objective.z, objective.labeled, objective.pool, objective.gain)
+    parts = (objective.z, objective.labeled, objective.pool, objective.ner_term)
     repeated = (part.expand(len(subsets), *part.shape[1:]) for part in parts)
     return SelectionObjective(*repeated).value(subsets)
 
 
-def test_the_objective_is_the_cmd_minus_the_gain():
+def test_the_objective_is_the_cmd_minus_the_ner_term():
     objective, _ = objective_of(0, 0.05)
     subset = mask(30, 6, 9)
     joined = (subset | objective.labeled).float()
     distance = cmd(objective.z, objective.z, objective.pool.float(), joined)
-    expected = distance - objective.gain[0, 6] - objective.gain[0, 9]
+    expected = distance - objective.ner_term[0, 6] - objective.ner_term[0, 9]
     torch.testing.assert_close(objective.value(subset), expected)
 
 
@@ -106,12 +106,12 @@ class TestRelaxedSelection:
             shares.append(float((values.mean() - rounded) / (values.mean() - values.min())))
         assert sum(shares) / len(shares) > 0.6, shares
 
-    def test_large_gains_are_selected(self):
+    def test_large_ner_terms_are_selected(self):
         objective, candidates = objective_of(0)
-        gain = torch.zeros(1, 30)
-        gain[0, [6, 9, 13]] = 100.0
+        term = torch.zeros(1, 30)
+        term[0, [6, 9, 13]] = 100.0
         budget = torch.tensor([3.0])
-        q = relaxed_selection(replace(objective, gain=gain), candidates, budget)
+        q = relaxed_selection(replace(objective, ner_term=term), candidates, budget)
         chosen = select_top(q, q, candidates, budget)
         assert chosen.nonzero()[:, 1].tolist() == [6, 9, 13]
 

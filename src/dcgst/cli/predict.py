@@ -39,6 +39,12 @@ def command(
             "labels used.",
             errors,
         )
+        if shared == len(rows) == run.graph.num_nodes:
+            say(
+                f"These are the nodes of the run. Its own predictions are in {folder}; those of "
+                "the stored network differ slightly.",
+                errors,
+            )
     if json:
         for row in rows:
             print_json({key: str(v) if key == "id" else v for key, v in row.items()})

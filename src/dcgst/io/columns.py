@@ -91,6 +91,8 @@ def resolve_node_columns(
         edges: edge table; its first two columns help to guess the id column.
         labels_needed: whether a table without a label column is an error.
     """
+    if labels_needed:
+        _check_order(columns, nodes, edges)
     id_column = columns.id
     if id_column is None:
         id_column = _guess_id_column(nodes, edges)
@@ -179,6 +181,16 @@ def _guess_id_column(nodes: Table, edges: Table) -> str:
         f"no column of {nodes.path} can be the id column: none has a different value in every row; "
         f"name the id column with --id; the columns are: {', '.join(nodes.names[:20])}"
     )
+
+
+def _check_order(columns: Columns, nodes: Table, edges: Table) -> None:
+    """Raise if the label column is in the edge table only."""
+    label = columns.label
+    if label is not None and label not in nodes.columns and label in edges.columns:
+        raise InputError(
+            f"{nodes.path} has no column {label!r}, but {edges.path} has; the node table comes "
+            "first, then the edge table"
+        )
 
 
 def _resolve_label_column(

@@ -67,7 +67,9 @@ class Run:
         """Position of the node with the given id."""
         found = np.flatnonzero(self.graph.ids.astype(str) == str(node_id))
         if not found.size:
-            raise InputError(f"no node has the id {str(node_id)!r}; ids are in predictions.csv")
+            raise InputError(
+                f"no node has the id {str(node_id)!r}; ids are in {self.folder / 'predictions.csv'}"
+            )
         return int(found[0])
 
     def embeddings(self) -> NDArray[np.float32]:

@@ -86,6 +86,15 @@ def parse_setting(kind: type, name: str, text: str) -> Any:
     return text
 
 
+_TYPE_NAMES = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "text",
+    type(None): "none",
+}
+
+
 def _allowed_types(hint: Any) -> tuple[type, ...]:
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
         return tuple(typing.get_args(hint))
@@ -100,7 +109,7 @@ def _check_value(name: str, value: Any, hint: Any, metadata: Any) -> None:
     real = whole or (isinstance(value, numbers.Real) and not isinstance(value, bool))
     fits = type(value) in allowed or (int in allowed and whole) or (float in allowed and real)
     if not fits:
-        expected = " or ".join("None" if t is type(None) else t.__name__ for t in allowed)
+        expected = " or ".join(_TYPE_NAMES.get(t, t.__name__) for t in allowed)
         raise InputError(f"{name} must be {expected}, got {value!r}")
     if real and not math.isfinite(value):
         raise InputError(f"{name} must be finite, got {value!r}")
