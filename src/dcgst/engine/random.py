@@ -21,7 +21,11 @@ class Purpose(IntEnum):
     """
 
     TRAINING = 0
-    """Training number k of a method uses ``TRAINING + k``, for k up to 40."""
+    """Training number k of a method uses ``TRAINING + k``, for k up to 40.
+
+    Purposes with a number in that range belong to methods with fewer trainings, or derive from
+    another seed.
+    """
     HELD_OUT_POOL = 1
     VALIDATION_SPLIT = 3
     DIAGNOSIS = 4

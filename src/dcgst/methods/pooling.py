@@ -14,7 +14,7 @@ CONFIDENCE = 0.75
 
 @dataclass(frozen=True)
 class Prediction:
-    """Prediction of one model, or of a pool of models, in R runs.
+    """Prediction of one model, or of an average of models, in R fits.
 
     Attributes:
         log_proba: ``(R, n, C)`` log-probabilities, up to a constant per node.
@@ -48,7 +48,7 @@ class Prediction:
 def log_pool(predictions: Iterable[Prediction]) -> Prediction:
     """Weighted mean of log-probabilities; weights are prior times likelihood.
 
-    The pool counts as one model: its likelihood is the mean of its members' likelihoods, weighted
+    The average counts as one model: its likelihood is the mean of its members' likelihoods, weighted
     by their priors, and its prior is one. Members are added one at a time, so that memory does not
     grow with their number.
     """

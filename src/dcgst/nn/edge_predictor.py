@@ -83,6 +83,7 @@ def reconstruction_loss(
 
     Among all pairs, edges are a tiny share; here both halves have the same weight.
     """
+    # Departure 3: sampled edges and equally many random pairs instead of all pairs.
     n = factors.shape[1]
     if pattern.num_entries == 0:
         return 0 * factors.flatten(1).sum(1)

@@ -43,7 +43,7 @@ class Method(ABC):
     name: ClassVar[str]
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}}
     all_at_once: ClassVar[bool] = False
-    """Whether to compute all runs together on a CPU too, because they share most of the work."""
+    """Whether to compute all fits together on a CPU too, because they share most of the work."""
 
     deterministic: ClassVar[bool] = False
     """Whether nothing is random, so that all replicas are equal."""
@@ -66,7 +66,7 @@ class Method(ABC):
 
     @property
     def trainings(self) -> int:
-        """Maximum number of trainings in a run, for progress bars."""
+        """Maximum number of trainings in one fit, for progress bars."""
         return 1
 
     def features(self, graph: Graph) -> FeatureMatrix:
@@ -143,8 +143,8 @@ class Method(ABC):
 
         Args:
             graph: a :class:`Graph` or PyG ``Data``.
-            split: one run. Default: the graph's ``train`` and ``val`` masks; without masks, all
-                known labels are training labels, and there is no validation.
+            split: one run. Default: the graph's ``train`` and ``val`` masks; without a ``train``
+                mask, all known labels are training labels, and there is no validation.
             callbacks: called with an event after each epoch and stage.
             checkpoint: folder for expensive steps, to resume after an interruption. The caller
                 ensures that graph, split and settings are the same.

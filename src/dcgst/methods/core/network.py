@@ -124,7 +124,7 @@ class Network:
         model: the backbone.
         x: features.
         operator: matrix for message passing, computed from the adjacency by the backbone.
-        keep: epoch to keep in a training: ``loss``, ``accuracy`` or ``last``.
+        keep_epoch: epoch to keep in a training: ``loss``, ``accuracy`` or ``last``.
     """
 
     model: Backbone
@@ -194,7 +194,7 @@ class Network:
     def validation(self, problem: Problem) -> Validation | None:
         """Validation loss or error, computed on the receptive field of the validation nodes.
 
-        None if the last epoch is kept or no run has validation nodes.
+        None if the last epoch is kept or no fit has validation nodes.
         """
         if self.keep_epoch == "last" or not bool(problem.has_validation.any()):
             return None

@@ -1,4 +1,4 @@
-"""The output of a method: one :class:`Result` per run."""
+"""The output of a method: one :class:`Result` per fit; the runner averages replicas."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ History = list[dict[str, float]]
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What a method found in one run, for all n nodes and C classes.
+    """What a method found in one fit, or in one run after :func:`average`.
+
+    n is the number of nodes, C the number of classes.
 
     Attributes:
         proba: ``(n, C)`` probabilities, averaged over replicas.
         given: ``(n,)`` class codes of given labels, -1 elsewhere.
-        labeled_stage: ``(n,)`` the stage since which a node has been in the training set without a
-            break: 0 for training labels, -1 for nodes that are not in it.
+        labeled_stage: ``(n,)`` the stage since which a node has had its training label or
+            pseudo-label without interruption: 0 for training labels, -1 for nodes without.
         agreement: ``(n,)`` share of replicas that predict the same class.
         history: one record per replica and stage.
         stop_reason: why the training ended.
@@ -65,12 +67,12 @@ class Result:
 
     @property
     def cmd_before(self) -> float:
-        """Shift of the given labels alone, in the representation of the last stage."""
+        """Shift of the training labels alone, in the embedding of the last stage."""
         return self.history[-1].get("cmd_before", self.history[0]["cmd"])
 
     @property
     def cmd_after(self) -> float:
-        """Shift of all labels at the end, in the representation of the last stage."""
+        """Shift of all labels at the end, in the embedding of the last stage."""
         return self.history[-1]["cmd"]
 
     def with_truth(self, truth: NDArray[np.int64], pool: NDArray[np.bool_]) -> Result:
@@ -130,7 +132,7 @@ def results_without_stages(
         problem: the input.
         proba: ``(R, n, C)``.
         z: ``(R, n, d)`` the embedding in which the shift is measured.
-        stop_reasons: one per run.
+        stop_reasons: one per fit.
         model: the network with R replicas, if there is one.
     """
     trace = Trace(problem, z)
@@ -147,7 +149,7 @@ def make_results(
     model: Backbone | None = None,
     edge_probabilities: Sequence[NDArray[np.void]] | None = None,
 ) -> list[Result]:
-    """One result per run; raises if the probabilities are not finite.
+    """One result per fit; raises if the probabilities are not finite.
 
     Args:
         problem: the input.
@@ -161,21 +163,21 @@ def make_results(
         raise InputError("training diverged: probabilities are not finite; try a smaller lr")
     given = torch.maximum(problem.train_labels, problem.val_labels)
     results = []
-    for run in range(problem.num_fits):
+    for fit in range(problem.num_fits):
         more: dict[str, Any] = (
-            {} if edge_probabilities is None else {"edge_probabilities": edge_probabilities[run]}
+            {} if edge_probabilities is None else {"edge_probabilities": edge_probabilities[fit]}
         )
         results.append(
             Result(
-                proba=proba[run].numpy(force=True),
-                given=given[run].numpy(force=True),
-                labeled_stage=labeled_stage[run].numpy(force=True),
+                proba=proba[fit].numpy(force=True),
+                given=given[fit].numpy(force=True),
+                labeled_stage=labeled_stage[fit].numpy(force=True),
                 agreement=np.ones(proba.shape[1], dtype=np.float32),
-                history=[{"replica": 0, **record} for record in trace.history[run]],
-                stop_reason=trace.stop_reasons[run],
-                audit=trace.audit(run),
-                models=() if model is None else (model.select_replica(run),),
-                stage_predictions=tuple(trace.predictions[run]),
+                history=[{"replica": 0, **record} for record in trace.history[fit]],
+                stop_reason=trace.stop_reasons[fit],
+                audit=trace.audit(fit),
+                models=() if model is None else (model.select_replica(fit),),
+                stage_predictions=tuple(trace.predictions[fit]),
                 **more,
             )
         )

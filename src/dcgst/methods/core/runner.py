@@ -39,7 +39,7 @@ def fit_runs(
     Args:
         method: the method.
         graph: the graph.
-        split: R runs.
+        split: one or several runs.
         callbacks: called with an event after each epoch and stage.
         checkpoint: folder for expensive steps. The caller ensures that graph, split and settings
             are the same when it is used again.
@@ -61,7 +61,7 @@ def _fit_in_chunks(
     callbacks: Sequence[Callback],
     checkpoint: Path | None,
 ) -> list[Result]:
-    """Compute runs and replicas in chunks: all together on a GPU, one at a time on a CPU."""
+    """Compute fits in chunks; default: all together on a GPU or with ``all_at_once``, else one."""
     jobs = [(run, replica) for run in range(len(split)) for replica in range(method.replicas)]
     device = resolve_device(method.device)
     together = device.type == "cuda" or method.all_at_once

@@ -35,7 +35,7 @@ class PseudoLabels:
         self._stages = [(self.labels, self.labeled_stage)]
 
     def apply(self, stage: int, selection: Selection, active: Tensor) -> None:
-        """Assign the selected nodes their predicted class in all active runs ``(R,)``."""
+        """Assign the selected nodes their predicted class in all active fits ``(R,)``."""
         kept = self.labels if self.accumulate else self.train_labels
         new = torch.where(selection.selected & (kept < 0), selection.predicted, kept)
         self.labels = torch.where(active[:, None], new, self.labels)
@@ -45,37 +45,37 @@ class PseudoLabels:
         self.labeled_stage = torch.where(already, self.labeled_stage, since)
         self._stages.append((self.labels, self.labeled_stage))
 
-    def restore(self, run: int, stage: int) -> None:
-        """Set one run back to its labels after the given stage."""
+    def restore(self, fit: int, stage: int) -> None:
+        """Set one fit back to its labels after the given stage."""
         self.labels, self.labeled_stage = self.labels.clone(), self.labeled_stage.clone()
-        self.labels[run], self.labeled_stage[run] = (past[run] for past in self._stages[stage])
+        self.labels[fit], self.labeled_stage[fit] = (past[fit] for past in self._stages[stage])
 
 
 class StopRule:
-    """When each run stops.
+    """When each fit stops.
 
     Args:
-        runs: R.
-        max_stages: stages after which a run stops.
+        fits: R.
+        max_stages: stages after which a fit stops.
         patience: stop after this many stages without a new lowest shift, or when every pool node
             has a label. None: stop after ``max_stages`` only.
         device: where the tensors are.
 
     Attributes:
         stage: number of the current stage, from 1.
-        active: ``(R,)`` bool, runs that have not stopped.
-        reasons: one per run, set when it stops.
+        active: ``(R,)`` bool, fits that have not stopped.
+        reasons: one per fit, set when it stops.
     """
 
     def __init__(
-        self, runs: int, max_stages: int, patience: int | None = None, device: str = "cpu"
+        self, fits: int, max_stages: int, patience: int | None = None, device: str = "cpu"
     ) -> None:
         self.max_stages, self.patience = max_stages, patience
         self.stage = 1
-        self.active = torch.full((runs,), max_stages > 0, device=device)
-        self.reasons = ["no pseudo-labels"] * runs
-        self._lowest = torch.full((runs,), float("inf"), device=device)
-        self._waited = torch.zeros(runs, dtype=torch.long, device=device)
+        self.active = torch.full((fits,), max_stages > 0, device=device)
+        self.reasons = ["no pseudo-labels"] * fits
+        self._lowest = torch.full((fits,), float("inf"), device=device)
+        self._waited = torch.zeros(fits, dtype=torch.long, device=device)
 
     def update(self, cmd: Tensor, all_labeled: Tensor) -> None:
         """Finish the current stage.
@@ -99,13 +99,13 @@ class StopRule:
         self.stage += 1
 
     def _stop(self, which: Tensor, reason: str) -> None:
-        for run in (which & self.active).nonzero().squeeze(-1).tolist():
-            self.reasons[run] = reason
+        for fit in (which & self.active).nonzero().squeeze(-1).tolist():
+            self.reasons[fit] = reason
         self.active = self.active & ~which
 
 
 class SelfTraining:
-    """R self-training runs: pseudo-labels, stop rule and trace, advanced stage by stage.
+    """R self-training fits: pseudo-labels, stop rule and trace, advanced stage by stage.
 
     Args:
         problem: the input.
@@ -141,7 +141,7 @@ class SelfTraining:
 
     @property
     def active(self) -> Tensor:
-        """``(R,)`` bool, runs that have not stopped."""
+        """``(R,)`` bool, fits that have not stopped."""
         return self.stop_rule.active
 
     def finish_stage(self, selection: Selection, z: Tensor) -> None:
@@ -158,14 +158,14 @@ class SelfTraining:
         self.stop_rule.update(cmd, all_labeled)
 
     def restore(self, stages: Tensor) -> None:
-        """Set each run back to the given stage ``(R,)``; later stages are discarded."""
-        for run, stage in enumerate(stages.tolist()):
-            last = len(self.trace.history[run]) - 1
+        """Set each fit back to the given stage ``(R,)``; later stages are discarded."""
+        for fit, stage in enumerate(stages.tolist()):
+            last = len(self.trace.history[fit]) - 1
             if stage < last:
-                self.pseudo_labels.restore(run, stage)
-                self.trace.discard_after(run, stage)
+                self.pseudo_labels.restore(fit, stage)
+                self.trace.discard_after(fit, stage)
                 reason = f"stage {stage} of {last} had the best validation accuracy"
-                self.stop_rule.reasons[run] = reason
+                self.stop_rule.reasons[fit] = reason
 
     def results(
         self,
@@ -173,7 +173,7 @@ class SelfTraining:
         model: Backbone,
         edge_probabilities: Sequence[NDArray[np.void]] | None = None,
     ) -> list[Result]:
-        """One result per run, from probabilities ``(R, n, C)`` and the final network."""
+        """One result per fit, from probabilities ``(R, n, C)`` and the final network."""
         self.trace.stop_reasons = self.stop_rule.reasons
         stage = self.pseudo_labels.labeled_stage
         return make_results(self.problem, proba, stage, self.trace, model, edge_probabilities)

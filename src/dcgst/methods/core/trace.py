@@ -1,4 +1,4 @@
-"""Trace of R runs: history of the stages and audit of every candidate."""
+"""Trace of R fits: history of the stages and audit of every candidate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dcgst.methods.core.problem import Problem
 from dcgst.shift.cmd import labeled_shift
 
 TRAINING_LABEL, NOT_LABELED = 0, -1
-"""Values of ``labeled_stage`` for a training label, and for a node not in the training set."""
+"""Values of ``labeled_stage`` for a training label, and for a node without any label."""
 
 AUDIT = np.dtype(
     [
@@ -31,7 +31,7 @@ AUDIT = np.dtype(
         ("selected", np.bool_),
     ]
 )
-"""One row per stage and candidate for a pseudo-label; see ``pandas.DataFrame(audit)``.
+"""One row per replica, stage and candidate for a pseudo-label; see ``pandas.DataFrame(audit)``.
 
 ``rank`` is the rank by confidence among the pool nodes of the same predicted class, from 1.
 
@@ -62,7 +62,7 @@ class Selection:
         predicted: predicted class of each node.
         confidence: its probability.
         candidates: bool, nodes that could be selected.
-        rank: rank by confidence among the nodes of the same predicted class, from 0.
+        rank: rank by confidence among the pool nodes of the same predicted class, from 0.
         selected: bool, nodes that get their predicted class as pseudo-label.
         selection_score: score from 0 to 1; None for methods without a score.
         ner: neighborhood entropy reduction, if computed.
@@ -78,9 +78,9 @@ class Selection:
     ner: Tensor | None = None
     weight: Tensor | None = None
 
-    def audit(self, run: int, stage: int) -> NDArray[np.void]:
-        """The candidates of one run as rows of :data:`AUDIT`, in node order."""
-        nodes = self.candidates[run].nonzero().squeeze(-1)
+    def audit(self, fit: int, stage: int) -> NDArray[np.void]:
+        """The candidates of one fit as rows of :data:`AUDIT`, in node order."""
+        nodes = self.candidates[fit].nonzero().squeeze(-1)
         table = np.zeros(len(nodes), dtype=AUDIT)
         table["truth"], table["weight"] = -1, 1
         table["selection_score"] = table["ner"] = np.nan
@@ -96,12 +96,12 @@ class Selection:
         }
         for name, values in columns.items():
             if values is not None:
-                table[name] = values[run, nodes].numpy(force=True)
+                table[name] = values[fit, nodes].numpy(force=True)
         return table
 
 
 class Trace:
-    """History, audit, predictions and stop reason of each of R runs.
+    """History, audit, predictions and stop reason of each of R fits.
 
     Args:
         problem: the input.
@@ -123,7 +123,7 @@ class Trace:
     def record(
         self, stage: int, selection: Selection, labels: Tensor, z: Tensor, active: Tensor
     ) -> Tensor:
-        """Record a stage for all active runs, and call the callbacks.
+        """Record a stage for all active fits, and call the callbacks.
 
         Args:
             stage: its number, from 1.
@@ -144,23 +144,23 @@ class Trace:
             "cmd_before": before.tolist(),
             "cmd": cmd.tolist(),
         }
-        runs = active.nonzero().squeeze(-1).tolist()
-        for run in runs:
-            record = {name: values[run] for name, values in columns.items()}
-            self.history[run].append({"stage": stage, **record})
-            self.audits[run].append(selection.audit(run, stage))
-            predicted = selection.predicted[run].to(torch.int16)
-            self.predictions[run].append(predicted.numpy(force=True))
+        fits = active.nonzero().squeeze(-1).tolist()
+        for fit in fits:
+            record = {name: values[fit] for name, values in columns.items()}
+            self.history[fit].append({"stage": stage, **record})
+            self.audits[fit].append(selection.audit(fit, stage))
+            predicted = selection.predicted[fit].to(torch.int16)
+            self.predictions[fit].append(predicted.numpy(force=True))
         for callback in self.problem.callbacks:
-            callback(StageEnd(stage, [self.history[run][-1] for run in runs]))
+            callback(StageEnd(stage, [self.history[fit][-1] for fit in fits]))
         return cmd
 
-    def discard_after(self, run: int, stage: int) -> None:
-        """Remove all stages of a run after the given one."""
-        del self.history[run][stage + 1 :]
-        del self.audits[run][stage:]
-        del self.predictions[run][stage:]
+    def discard_after(self, fit: int, stage: int) -> None:
+        """Remove all stages of a fit after the given one."""
+        del self.history[fit][stage + 1 :]
+        del self.audits[fit][stage:]
+        del self.predictions[fit][stage:]
 
-    def audit(self, run: int) -> NDArray[np.void]:
-        """Every candidate of every stage of one run."""
-        return np.concatenate([np.zeros(0, dtype=AUDIT), *self.audits[run]])
+    def audit(self, fit: int) -> NDArray[np.void]:
+        """Every candidate of every stage of one fit."""
+        return np.concatenate([np.zeros(0, dtype=AUDIT), *self.audits[fit]])

@@ -45,7 +45,7 @@ def paper_preset(alpha: float, beta: float, gamma: float, **settings: Any) -> di
 class DCGST(NeuralMethod):
     r"""Self-training that selects the pseudo-labels which minimize the distribution shift.
 
-    Each stage has two steps. First, a teacher is trained on given and pseudo-labels, jointly with
+    Each stage has two steps. First, a teacher is trained on training labels and pseudo-labels, jointly with
     an edge predictor that samples graph variants in which labeled nodes (training labels and
     pseudo-labels) and the pool are similarly distributed. Second, pseudo-labels are selected: of
     the K most confident nodes per class, the half C' that minimizes
@@ -58,10 +58,12 @@ class DCGST(NeuralMethod):
     ``stage_patience`` stages, when every pool node has a pseudo-label, or after ``max_stages``.
     Then a student is trained on the last labels and the original graph.
 
-    The ``paper/`` presets are the published method. The default differs: the teacher is trained on
+    The ``paper/`` presets are the paper's method with its published weights and learning rate. The
+    default differs: the teacher is trained on
     the original graph, and its prediction is averaged with two predictions of seeded EM, one
     started from the training labels and one from the pretrained teacher. Details that the paper
-    does not specify are the same in all presets, except for ``ner_reduction``. The numbered
+    does not specify are the same in all presets, except for ``ner_reduction`` and
+    ``feature_norm``. The numbered
     departures from the paper are explained in docs/methods/dcgst.md.
 
     Paper: https://doi.org/10.1145/3616855.3635793
@@ -151,7 +153,8 @@ class DCGST(NeuralMethod):
         return self.max_stages + 2
 
     def solve(self, problem: Problem) -> list[Result]:
-        # Algorithm 1. Line 2, the partition into labeled and unlabeled nodes, is in ``problem``.
+        # Algorithm 1. Line 2, the partition of the labeled nodes into training and validation nodes,
+        # is in ``problem``.
         # Line 3: pretrain the teacher.
         teacher = self.create_teacher(problem)
         teacher.pretrain(self.training_options)
@@ -210,9 +213,9 @@ class DCGST(NeuralMethod):
         if self.ensemble == "none":
             return []
         em = EM()
-        given = em.given_weight * problem.one_hot()
-        from_network = output.logits.softmax(-1) * problem.pool[..., None] + given
-        return [em.predict_nodes(problem, start) for start in (given, from_network)]
+        labels = em.given_weight * problem.one_hot()
+        from_network = output.logits.softmax(-1) * problem.pool[..., None] + labels
+        return [em.predict_nodes(problem, start) for start in (labels, from_network)]
 
     def combine(self, problem: Problem, output: Output, em: list[Prediction]) -> Tensor:
         """``(R, n, C)`` log-probabilities, up to a constant per node: network alone or with EM."""
@@ -282,7 +285,7 @@ class DCGST(NeuralMethod):
         student.train("student", labels, problem, options, number=1)
 
     def apply_model(self, model: Backbone, problem: Problem) -> Tensor:
-        """On another graph: the network alone, or pooled with EM if labels are known there."""
+        """On another graph: the network alone, or averaged with EM if labels are known there."""
         output: Output = model(problem.x, model.operator(problem.adjacency))
         if not bool((problem.train_labels >= 0).any()):
             return output.logits.softmax(-1)

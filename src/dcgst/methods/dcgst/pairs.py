@@ -31,6 +31,7 @@ def list_pairs(
     """
     # Departure 1 (docs/methods/dcgst.md): the paper lets every pair with one of the m nodes change.
     # Here, each of them may gain or lose an edge to its most similar nodes.
+    # Departure 2: similar nodes are searched in blocks, and only for the nodes needed.
     similar = problem.graph.similar_nodes(NUM_SIMILAR)
     by_features = pairs_by_similarity(problem, similar, num_pairs)
     nodes = most_shifted(z, labeled, problem.pool, min(num_nodes, labeled.shape[1]))

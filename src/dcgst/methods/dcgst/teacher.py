@@ -75,7 +75,7 @@ class Teacher:
             self.predictor = predictor.to(problem.device)
 
     def pretrain(self, options: TrainingOptions) -> None:
-        """Train the network on the given labels, and the predictor on the edges of the graph."""
+        """Train the network on the training labels, and the predictor on the edges of the graph."""
         problem = self.problem
         self.network.train("pretraining", problem.train_labels, problem, options)
         if self.predictor is not None:
@@ -137,7 +137,7 @@ class Teacher:
                 factors = self._node_factors(streams)
                 sampled = self._sample(factors, streams)
                 bce = self._bce(factors, streams)
-            output = self._run(sampled, streams, rows)
+            output = self._forward(sampled, streams, rows)
             total = cross_entropy(output.logits, targets)
             if bce is not None:
                 total = total + settings.predictor_weight * bce
@@ -184,7 +184,7 @@ class Teacher:
         logits = pair_logits(factors, self.variants.pairs)
         return sample_edges(logits, streams, self.settings.temperature)
 
-    def _run(self, sampled: Tensor | None, streams: Streams, rows: Tensor) -> Output:
+    def _forward(self, sampled: Tensor | None, streams: Streams, rows: Tensor) -> Output:
         """The network on the original graph, or on the variant with the sampled edges."""
         network = self.network
         operator = network.operator
