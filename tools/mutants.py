@@ -3,12 +3,14 @@
     python tools/mutants.py                        200 random mutants, seed 0
     python tools/mutants.py --count 40 --only shift
     python tools/mutants.py --show                 list the survivors of the last run
+    python tools/mutants.py --again                run the survivors of the last run again
 
 A mutant is one changed operator, number, condition or statement. It is *killed* if a test fails.
 For each mutant, only those tests run that execute the changed line, or, for a line that runs when
-its module is imported, the tests that execute any function of the module. The tests of the same
-package run first, then the fastest ones, up to two minutes in all. Which tests execute a line is
-measured once with coverage and stored in ``.mutants/``; ``--measure`` repeats it.
+its module is imported, the tests that execute any function of the module, and all tests of its
+package. The tests of the same package run first, then the fastest ones, up to two minutes in all.
+Which tests execute a line is measured once with coverage and stored in ``.mutants/``; ``--measure``
+repeats it.
 
 Not mutated, because the result would be equivalent: docstrings, annotations, text, decorators,
 numbers assigned to names that start with ``_`` (block sizes), ``if TYPE_CHECKING``, error messages.
@@ -67,10 +69,11 @@ class Coverage:
     def tests_of(self, mutant: Mutant) -> list[str]:
         """The tests to run for a mutant, in order, at most ``BUDGET`` seconds of them."""
         by_line = self.lines.get(mutant.path, {})
+        package = f"tests/{mutant.path.split('/')[1]}/"
         tests = by_line.get(str(mutant.line), [])
         if not tests:
-            tests = sorted({test for found in by_line.values() for test in found})
-        package = f"tests/{mutant.path.split('/')[1]}/"
+            found = {test for found in by_line.values() for test in found}
+            tests = sorted(found | {test for test in self.seconds if test.startswith(package)})
         ordered = sorted(tests, key=lambda t: (not t.startswith(package), self.seconds[t]))
         total = 0.0
         kept: list[str] = []
@@ -232,11 +235,15 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only files whose path contains this")
     parser.add_argument("--measure", action="store_true", help="measure the coverage again")
     parser.add_argument("--show", action="store_true", help="show the last run")
+    parser.add_argument("--again", action="store_true", help="run the survivors again")
     options = parser.parse_args()
     results = CACHE / "outcomes.json"
+    last = []
+    if options.show or options.again:
+        stored_outcomes = json.loads(results.read_text())
+        last = [Outcome(Mutant(**o.pop("mutant")), **o) for o in stored_outcomes]
     if options.show:
-        last = json.loads(results.read_text())
-        report([Outcome(Mutant(**o["mutant"]), o["killed"], o["seconds"]) for o in last])
+        report(last)
         return
     os.environ["OMP_NUM_THREADS"] = "1"
     import numpy  # noqa: F401  imported here so that forked processes need not
@@ -252,7 +259,9 @@ def main() -> None:
     files = [f for p in PACKAGES for f in sorted((SOURCE / "dcgst" / p).rglob("*.py"))]
     population = [m for f in files if options.only in str(f) for m in mutants_of(f)]
     sample = random.Random(options.seed).sample(population, min(options.count, len(population)))
-    outcomes = run_all(sample, measured)
+    if options.again:
+        sample = [outcome.mutant for outcome in last if not outcome.killed]
+    outcomes = [outcome for outcome in last if outcome.killed] + run_all(sample, measured)
     CACHE.mkdir(exist_ok=True)
     results.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1))
     report(outcomes)

@@ -1,4 +1,4 @@
-"""The error type for problems that a user can fix."""
+"""Error types. The command line shows their messages without a traceback."""
 
 from __future__ import annotations
 
@@ -8,6 +8,16 @@ from difflib import get_close_matches
 
 class InputError(ValueError):
     """Invalid input. The message says what was given, what is allowed and how to fix it."""
+
+
+class WriteError(InputError):
+    """A file cannot be written, for example because the disk is full. Nothing that exists is lost:
+    after the problem is fixed, the same command can be repeated or resumed.
+    """
+
+
+class NumericalError(ArithmeticError):
+    """A computation failed although its input is valid; a second attempt may succeed."""
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> InputError:

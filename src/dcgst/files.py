@@ -11,7 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dcgst.errors import InputError
+from dcgst.errors import WriteError
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+"""First characters of cells that a spreadsheet runs as a formula."""
 
 TEMPORARY = ".part"
 """Suffix of temporary files; one may be left behind when a process is killed."""
@@ -55,24 +58,36 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode())
 
 
-def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write a table as CSV atomically."""
-    write_text(path, rows_to_csv(rows))
+def write_rows(path: Path, rows: Sequence[Mapping[str, Any]], *, spreadsheet: bool = False) -> None:
+    """Write a table as CSV atomically; ``spreadsheet`` as in :func:`rows_to_csv`."""
+    write_text(path, rows_to_csv(rows, spreadsheet=spreadsheet))
 
 
-def rows_to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+def rows_to_csv(rows: Sequence[Mapping[str, Any]], *, spreadsheet: bool = False) -> str:
     r"""Convert records to CSV with one column for each key, in order of first appearance.
+
+    Args:
+        rows: the records.
+        spreadsheet: put an apostrophe before text that a spreadsheet would run as a formula.
 
     Example:
         >>> rows_to_csv([{"id": "a", "class": "x"}, {"id": "b", "note": "1, 2"}])
         'id,class,note\na,x,\nb,,"1, 2"\n'
+        >>> rows_to_csv([{"id": "=1+1"}], spreadsheet=True)
+        "id\n'=1+1\n"
     """
+    if spreadsheet:
+        rows = [{name: _as_text(value) for name, value in row.items()} for row in rows]
     names = list(dict.fromkeys(name for row in rows for name in row))
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, names, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return buffer.getvalue()
+
+
+def _as_text(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
 
 
 def _sync(path: Path) -> None:
@@ -88,5 +103,5 @@ def _umask() -> int:
     return current
 
 
-def _cannot_write(path: Path, error: OSError) -> InputError:
-    return InputError(f"{path} cannot be written: {error.strerror or error}")
+def _cannot_write(path: Path, error: OSError) -> WriteError:
+    return WriteError(f"{path} cannot be written: {error.strerror or error}")

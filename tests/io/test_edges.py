@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from dcgst.errors import InputError
 from dcgst.io import read
+from dcgst.io.columns import EdgeColumns
+from dcgst.io.edges import read_edges
+from dcgst.io.table import Table
 
 NODES = "id,size,label\n1,2,x\n2,1,y\n3,4,\n4,3,\n"
 
@@ -121,3 +126,9 @@ def test_an_error_in_a_weight_names_the_right_line_after_dropped_edges(write_tab
 def test_it_is_an_error_if_all_edges_are_dropped(write_tables):
     with pytest.raises(InputError, match="no edge between two different nodes"):
         read(*write_tables(NODES, "source,target\n1,99\n"), drop_unknown=True)
+
+
+def test_unknown_ids_are_an_error_by_default():
+    table = Table(Path("edges.csv"), {"u": ["a", "b"], "v": ["b", "z"]}, [2, 3])
+    with pytest.raises(InputError, match=r"edges.csv, line 3: no node has the id 'z'"):
+        read_edges(table, ["a", "b"], EdgeColumns("u", "v"))

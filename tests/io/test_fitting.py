@@ -66,7 +66,8 @@ def test_constant_and_empty_columns_are_not_used(values, reason):
     [
         (["1000000000", "1000000000.0001"], False),  # std 5e-5, limit 1e-12 * 1e9 = 1e-3
         (["1000000000", "1000000001"], True),  # std 0.5
-        (["1e-13", "2e-13"], False),  # std 5e-14, limit 1e-12
+        (["1e-13", "2e-13"], True),  # the scale does not matter
+        (["1e-100", "1.0000000000001e-100"], False),
         (["1e-10", "2e-10"], True),  # std 5e-11
     ],
 )

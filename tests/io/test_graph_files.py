@@ -123,7 +123,7 @@ def test_files_that_would_run_code_are_not_loaded(tmp_path, capsys):
             return print, ("code was run",)
 
     torch.save(RunsCode(), tmp_path / "code.pt")
-    with pytest.raises(InputError, match=r"code.pt cannot be loaded safely as PyG data"):
+    with pytest.raises(InputError, match=r"code.pt cannot be loaded: it contains .*print"):
         read(tmp_path / "code.pt")
     assert capsys.readouterr().out == ""
 

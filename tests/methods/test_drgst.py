@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -229,3 +231,16 @@ def test_accuracy_increases_on_the_official_split_of_cora(need_data):
     )
     assert taught > plain + 0.01
     assert taught > 0.82
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_validation_errors_of_every_class_count(code):
+    """Stage 1 predicts the only validation node correctly, stage 2 does not."""
+    problem = ring_problem([0, 1, -1, -1])
+    val_labels = torch.tensor([[-1, -1, code, -1]])
+    problem = dataclasses.replace(problem, val_labels=val_labels)
+    best = BestState([torch.nn.Parameter(torch.zeros(1, 1))])
+    right = torch.nn.functional.one_hot(torch.tensor([[0, 0, code, 0]]), 2).float()
+    update_best(best, 1, output_of(right), problem)
+    update_best(best, 2, output_of(1 - right), problem)
+    assert best.number.tolist() == [1]

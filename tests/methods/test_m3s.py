@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from dcgst.methods import M3S
+from dcgst.methods import m3s as module
 from dcgst.nn import Output
+from dcgst.numerics.clusters import group_means
 from tests.methods.helpers import draw, ring_problem
 
 
@@ -53,3 +55,21 @@ def test_audit_shows_agreement_as_selection_score(graph, split, per_class):
     np.testing.assert_array_equal(audit["selected"], agrees & (audit["rank"] <= per_class))
     if per_class == 70:
         assert set(audit["selection_score"]) == {0.0, 1.0}, "choose data where some disagree"
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_labeled_nodes_of_no_class_belong_to_a_cluster(code):
+    """Labeled and unlabeled nodes are far apart: a cluster of labeled nodes alone has no mean."""
+    problem = ring_problem([code, 1 - code, -1, -1, -1, -1])
+    hidden = torch.tensor([[[1.0, 0], [0, 1.0], [1, 0.1], [1, 0.2], [0.1, 1], [0.2, 1]]])
+    seen = []
+
+    def recorded(z, groups, count):
+        seen.append(groups)
+        return group_means(z, groups, count)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "group_means", recorded)
+        M3S(clusters=2).cluster_labels(hidden, problem.train_labels, problem, 0)
+    assert seen[1][0, :2].tolist() == [-1, -1]
+    assert (seen[1][0, 2:] >= 0).all()

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from dcgst.methods.core.problem import Problem
+from dcgst.graph import Graph
+from dcgst.methods.core.problem import GraphTensors, Problem
 from dcgst.methods.dcgst import pairs as module
 from dcgst.methods.dcgst.pairs import list_pairs, most_shifted, pairs_by_similarity
 from tests.methods.helpers import draw, ring_problem
@@ -81,3 +82,13 @@ def test_list_contains_shifted_nodes_with_their_similar_nodes_then_pairs_by_simi
     assert {tuple(pair) for pair in found[:6]} == around
     expected = pairs_by_similarity(problem, problem.graph.similar_nodes(2), 4)[0].tolist()
     assert found[6:] == expected
+
+
+def test_pairs_of_the_first_node_are_found():
+    """Nodes 0 and 3 of a ring are not connected and have equal features."""
+    x = np.array([[1.0, 0], [0, 1], [0.7, -0.7], [1, 0], [-1, 0.5], [-0.3, -1]], dtype=np.float32)
+    ring = np.array([range(6), [1, 2, 3, 4, 5, 0]])
+    graph = Graph.from_edges(ring, x)
+    problem = Problem.build(GraphTensors(x, graph.adjacency), np.array([[0, 1, -1, -1, -1, -1]]), 2)
+    found = pairs_by_similarity(problem, problem.graph.similar_nodes(1), 2)[0].tolist()
+    assert [0, 3] in found

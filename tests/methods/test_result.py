@@ -168,3 +168,8 @@ def test_result_is_read_only_on_the_method():
         fitted.proba_ = None
     with pytest.raises(dataclasses.FrozenInstanceError):
         fitted.result_.proba = None
+
+
+def test_without_pseudo_labels_and_edge_predictor_the_tables_are_empty():
+    result = result_of([[1.0, 0.0]])
+    assert (len(result.audit), len(result.edge_probabilities)) == (0, 0)

@@ -55,7 +55,7 @@ def test_cuda_without_gpu_is_refused(graph):
         (lambda g: g.masks["train"], r"must be a Split, got ndarray; use Split.of\(mask\)"),
         (
             lambda g: Split.of(g.masks["train"] & (g.labels == 0)),
-            r"all training labels are of one class \(0\)",
+            r"all training labels are of one class \(0\); label",
         ),
     ],
 )
@@ -118,6 +118,8 @@ def test_unknown_names_are_refused(call, message):
         ("hidden", "32", 32),
         ("dropout", "0.25", 0.25),
         ("patience", "none", None),
+        ("patience", "5", 5),
+        ("hidden", "none", "none"),  # refused at fit
         ("backbone", "gat", "gat"),
         ("hidden", "wide", "wide"),  # refused at fit, with the name of the setting
     ],

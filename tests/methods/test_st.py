@@ -114,3 +114,7 @@ def test_self_training_increases_accuracy_on_biased_labels():
     assert accuracy(ST, stages=2) > plain + 0.02
     assert accuracy(M3S, stages=2, clusters=40) > plain + 0.02
     assert accuracy(SRGNNST, stages=2) > plain + 0.02
+
+
+def test_number_of_trainings_is_one_more_than_the_stages():
+    assert (ST(stages=3).trainings, M3S(stages=1).trainings) == (4, 2)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dcgst import Graph, synthetic
+from dcgst.runs.format.layout import digest_of, seal
 
 QUICK: dict[str, Any] = {
     "epochs": 10,
@@ -36,3 +39,10 @@ def with_known_truth(graph: Graph) -> Graph:
     """The graph with all labels, of which the mask ``train`` holds the given ones."""
     truth = np.arange(graph.num_nodes) * graph.num_classes // graph.num_nodes
     return replace(graph.with_labels(truth), masks={"train": graph.labels >= 0})
+
+
+def reseal(folder: Path, **changes: Any) -> None:
+    """Change entries of ``run.json`` and update all digests, as an attacker could."""
+    info = json.loads((folder / "run.json").read_text()) | changes
+    info["files"] = {name: digest_of((folder / name).read_bytes()) for name in info["files"]}
+    (folder / "run.json").write_text(json.dumps(seal(info)))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from dcgst import DCGST, GCN, Graph, InputError, fit, synthetic
+from dcgst import DCGST, GCN, Graph, InputError, fit, memory, synthetic
 from dcgst.runs import checks
 from dcgst.runs.checks import memory_needed
 
@@ -94,7 +93,7 @@ def test_a_folder_that_cannot_be_created_is_named(graph, tmp_path):
 
 
 def test_a_fit_that_needs_more_memory_than_available_is_refused(graph, monkeypatch, tmp_path):
-    monkeypatch.setattr(checks.psutil, "virtual_memory", lambda: SimpleNamespace(available=2**20))
+    monkeypatch.setattr(memory, "available_memory", lambda: 2**20)
     with pytest.raises(InputError, match=r"120 nodes with 3 classes need about 0.3 GiB of memory"):
         fit(graph, tmp_path / "run", GCN(epochs=2))
     assert not (tmp_path / "run").exists()
@@ -110,5 +109,11 @@ def test_memory_of_a_fit_is_the_sum_of_its_parts():
     edges = np.array([[0, 1], [1, 2]])
     graph = Graph.from_edges(edges, np.ones((10, 4)), np.array([0, 1] + [-1] * 8))
     per_node = 6000 + 80 * 2 + 24 * 7
-    expected = 3e8 + 10 * per_node + 12 * 40 + 100 * graph.num_edges
+    per_column = 2000 + 16 * 7
+    expected = 3e8 + 10 * per_node + 4 * per_column + 12 * 40 + 100 * graph.num_edges
     assert memory_needed(graph, GCN(hidden=7)) == expected
+
+
+def test_twenty_classes_with_one_label_each_are_allowed():
+    labels = np.array([*range(20), *[-1] * 5])
+    checks.check_graph(Graph.from_edges([[0], [1]], np.eye(25), labels))

@@ -13,7 +13,7 @@ from dcgst import DCGST, ST, InputError, fit, open_run
 from dcgst.runs.format import writing
 from tests.runs.helpers import QUICK
 
-WRITERS = ("write_bytes", "write_text", "write_rows")
+WRITERS = ("write_bytes", "write_text")
 FILES = ("predictions.csv", "history.csv", "audit.csv.gz", "model.safetensors", "graph.npz",
          "metrics.json", "run.json")  # fmt: skip
 
@@ -153,4 +153,4 @@ def assert_same_run(folder: Path, expected: Path) -> None:
     for name in FILES[:-1]:
         assert (folder / name).read_bytes() == (expected / name).read_bytes(), name
     left, right = (json.loads((path / "run.json").read_text()) for path in (folder, expected))
-    assert {k for k in left if left[k] != right[k]} <= {"created", "seconds"}
+    assert {k for k in left if left[k] != right[k]} <= {"created", "seconds", "digest"}

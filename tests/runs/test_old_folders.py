@@ -141,3 +141,7 @@ def test_an_old_folder_is_not_resumed_but_may_be_replaced(old_run, tmp_path):
         fit(data, tmp_path / "run", model, resume=True)
     fit(data, tmp_path / "run", model, overwrite=True)
     assert open_run(tmp_path / "run").info["format"] == 2
+
+
+def test_no_node_of_the_pool_has_a_known_class(old_run):
+    assert not old_run.split.test(old_run.graph).any()

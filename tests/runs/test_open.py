@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from dcgst import DCGST, EM, GCN, ST, Graph, InputError, fit, open_run, synthetic
 from dcgst.methods import METHODS
 from dcgst.nn import BACKBONES
-from tests.runs.helpers import QUICK, with_known_truth
+from tests.runs.helpers import QUICK, reseal, with_known_truth
 
 
 def test_an_opened_run_equals_the_fitted_one(run):
@@ -112,12 +112,15 @@ def test_embeddings_are_the_hidden_layers_of_all_replicas(run, graph):
         ("run.json", b"{", r"run.json is damaged"),
         ("run.json", b"[]", r"run.json is damaged \(not a JSON object\)"),
         ("run.json", b'{"format": 99, "dcgst": "7.0"}', r"has format 99 \(dcgst 7.0\), this ver"),
-        ("run.json", b'{"format": 2}', "is damaged"),
+        ("run.json", b'{"format": 2}', "run.json was changed or damaged"),
         ("run.json", b'{"format": 1, "name": "x"}', "is damaged"),
-        ("graph.npz", b"PK", "is damaged"),
-        ("graph.npz", b"", "is damaged"),
-        ("history.csv", b"\xff\xfe", "is damaged"),
-        ("model.safetensors", b"no", "model.safetensors is damaged"),
+        ("graph.npz", b"PK", "graph.npz was changed or damaged since the fit"),
+        ("graph.npz", b"", "graph.npz was changed or damaged since the fit"),
+        ("history.csv", b"\xff\xfe", "history.csv was changed or damaged since the fit"),
+        ("model.safetensors", b"no", "model.safetensors was changed or damaged since the fit"),
+        ("predictions.csv", b"id", "predictions.csv was changed or damaged since the fit"),
+        ("audit.csv.gz", b"", "audit.csv.gz was changed or damaged since the fit"),
+        ("metrics.json", b"{}", "metrics.json was changed or damaged since the fit"),
     ],
 )
 def test_damaged_files_and_other_formats_are_reported(run, tmp_path, name, content, message):
@@ -131,15 +134,31 @@ def test_damaged_files_and_other_formats_are_reported(run, tmp_path, name, conte
 def test_missing_files_are_reported(run, tmp_path, name):
     shutil.copytree(run.folder, tmp_path / "run")
     (tmp_path / "run" / name).unlink()
-    with pytest.raises(InputError, match=r"is damaged .*fit again with --overwrite"):
+    with pytest.raises(InputError, match=rf"{name} cannot be read: No such file"):
+        open_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("graph.npz", b"PK", "graph.npz is not an npz file"),
+        ("graph.npz", b"", "graph.npz is not an npz file"),
+        ("history.csv", b"\xff\xfe", "is damaged"),
+        ("model.safetensors", b"no", "model.safetensors is damaged"),
+    ],
+)
+def test_invalid_files_with_the_right_digests_are_reported(run, tmp_path, name, content, message):
+    shutil.copytree(run.folder, tmp_path / "run")
+    (tmp_path / "run" / name).write_bytes(content)
+    reseal(tmp_path / "run")
+    with pytest.raises(InputError, match=message):
         open_run(tmp_path / "run")
 
 
 @pytest.mark.parametrize("key", ["method", "settings", "models", "calibration", "stop_reason"])
 def test_entries_of_the_wrong_type_are_reported(run, tmp_path, key):
     shutil.copytree(run.folder, tmp_path / "run")
-    info = json.loads((run.folder / "run.json").read_text())
-    (tmp_path / "run" / "run.json").write_text(json.dumps({**info, key: 3}))
+    reseal(tmp_path / "run", **{key: 3})
     with pytest.raises(InputError, match=rf"is damaged \(TypeError: {key} is int\)"):
         open_run(tmp_path / "run")
 
@@ -150,7 +169,8 @@ def test_arrays_of_another_length_are_reported(run, tmp_path):
         arrays = {name: archive[name] for name in archive.files}
     arrays["proba"] = arrays["proba"][:-1]
     np.savez(tmp_path / "run" / "graph.npz", **arrays)
-    with pytest.raises(InputError, match="proba has 119 rows for 120 nodes"):
+    reseal(tmp_path / "run")
+    with pytest.raises(InputError, match=r"proba is float32 \(119, 3\), expected \(120, 3\)"):
         open_run(tmp_path / "run")
 
 
@@ -225,7 +245,9 @@ def test_a_run_of_an_unknown_backbone_is_refused(graph, tmp_path, user_module, b
 
 def test_ids_are_found_as_text(graph, run):
     assert run.node("7") == run.node(7) == 7
-    with pytest.raises(InputError, match=r"no node has the id '500'; ids are in .*predictions\.csv"):
+    with pytest.raises(
+        InputError, match=r"no node has the id '500'; ids are in .*predictions\.csv"
+    ):
         run.node(500)
 
 

@@ -130,15 +130,16 @@ def test_the_folder_is_marked_before_the_training(graph, tmp_path):
         seen.append({path.name for path in tmp_path.iterdir()})
 
     fit(graph, tmp_path, GCN(epochs=2), callbacks=[look])
-    assert seen[0] == {"begun.json"}
+    assert seen[0] == {"begun.json", ".lock"}
+    assert not (tmp_path / ".lock").exists()
 
 
-def test_removing_deletes_temporary_files_and_the_empty_folder(graph, tmp_path):
+def test_removing_deletes_temporary_files(graph, tmp_path):
     run = fit(graph, tmp_path / "run", GCN(epochs=2))
     (run.folder / ".abc.part").write_text("")
     (run.folder / "checkpoint" / "replica").mkdir(parents=True)
     remove(run.folder)
-    assert not run.folder.exists()
+    assert list(run.folder.iterdir()) == []
 
 
 def test_removing_keeps_a_folder_with_other_files(graph, tmp_path):
@@ -149,6 +150,7 @@ def test_removing_keeps_a_folder_with_other_files(graph, tmp_path):
 
 
 def test_a_damaged_mark_is_named(tmp_path, fingerprint):
+    (tmp_path / "run").mkdir()
     prepare(tmp_path / "run", fingerprint())
     (tmp_path / "run" / "begun.json").write_text("{")
     with pytest.raises(InputError, match=r"begun.json is damaged .*--overwrite"):

@@ -5,15 +5,17 @@ Verbs are imported when they are used, so that ``dcgst --help`` does not import 
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
 import traceback
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
+from dcgst.cli.text import printable
 from dcgst.errors import InputError
 from dcgst.version import VERSION
 
@@ -34,6 +36,10 @@ VERBS = {
 """Verbs and the first lines of their help texts."""
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+OUT_OF_MEMORY = (
+    "Error: the memory does not suffice; use a smaller graph, or a machine with more memory. An "
+    "interrupted fit continues with --resume."
+)
 
 
 class LazyGroup(TyperGroup):
@@ -80,11 +86,18 @@ def options(
             "--import", metavar="MODULE", help="Import a module first, e.g. with your own methods."
         ),
     ] = None,
+    memory: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Memory to use at most, like 4GB.")
+    ] = None,
     version: Annotated[
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
+    if memory is not None:
+        from dcgst.memory import limit_memory, parse_size
+
+        limit_memory(parse_size(memory))
     for module in modules or ():
         try:
             importlib.import_module(module)
@@ -101,12 +114,29 @@ def main() -> None:
         _fail(f"Error: {error}", BAD_INPUT)
     except KeyboardInterrupt:
         _fail("Interrupted.", INTERRUPTED)
+    except MemoryError:
+        _fail(OUT_OF_MEMORY, BAD_INPUT)
+    except RuntimeError as error:
+        if "allocate" in str(error) and "memory" in str(error):  # PyTorch has no type for it
+            _fail(OUT_OF_MEMORY, BAD_INPUT)
+        _fail(_failure(error), FAILED)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            _fail(
+                f"Error: {error.strerror}: {error.filename or 'a file'} cannot be written",
+                BAD_INPUT,
+            )
+        _fail(_failure(error), FAILED)
     except Exception as error:
-        _fail(f"Failed: {type(error).__name__}: {error} (use --debug for a traceback)", FAILED)
+        _fail(_failure(error), FAILED)
 
 
-def _fail(message: str, code: int) -> None:
+def _failure(error: Exception) -> str:
+    return f"Failed: {type(error).__name__}: {error} (use --debug for a traceback)"
+
+
+def _fail(message: str, code: int) -> NoReturn:
     if "--debug" in sys.argv:
         traceback.print_exc()
-    print(message, file=sys.stderr)
+    print(printable(message), file=sys.stderr)
     sys.exit(code)

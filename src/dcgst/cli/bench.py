@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from dcgst.bench.protocol import Labels, Record, run_cell
 from dcgst.cli.output import (
     JsonOption,
     QuietOption,
+    cell,
     console,
     print_json,
     say,
@@ -167,8 +167,8 @@ def _show(records: list[Record]) -> None:
     for r in records:
         dataset = r.dataset if r.official else f"{r.dataset} (substitute features)"
         table.add_row(
-            escape(dataset),
-            escape(_title(r)),
+            cell(dataset),
+            cell(_title(r)),
             f"{r.per_class}/class" if r.per_class else "uneven",
             f"{r.mean:.1f} ± {r.std:.1f}",
             f"{r.cmd_before:.3f}",

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from rich.table import Table
 
 from dcgst.cli.graph_options import with_graph_options
-from dcgst.cli.output import JsonOption, QuietOption, console, print_json, say
+from dcgst.cli.output import JsonOption, QuietOption, cell, console, print_json, say
 from dcgst.insight import Diagnosis, diagnose
 from dcgst.io import Input
 from dcgst.runs.checks import check_graph
@@ -34,7 +34,7 @@ def command(
 
 
 def _show(found: Diagnosis) -> None:
-    console.print(f"\n[bold]{found.headline}[/bold]\n", highlight=False)
+    console.print(f"\n[bold]{cell(found.headline)}[/bold]\n", highlight=False)
     homophily = f"{found.homophily:.0%}" if found.homophily is not None else "unknown"
     counts = [f"{name} {n}" for name, n in found.counts.items()]
     more = f" and {len(counts) - MOST_CLASSES} more" if len(counts) > MOST_CLASSES else ""

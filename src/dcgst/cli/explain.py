@@ -6,10 +6,9 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
-from dcgst.cli.output import JsonOption, console, print_json, say
+from dcgst.cli.output import JsonOption, cell, console, print_json, say
 from dcgst.cli.run_options import RunArgument
 from dcgst.insight import Explanation, explain
 from dcgst.insight.explanation import RelatedNode
@@ -32,7 +31,7 @@ def command(
     if json:
         print_json(asdict(explanation))
         return
-    console.print(f"[bold]{escape(explanation.id)}[/bold]", highlight=False)
+    console.print(f"[bold]{cell(explanation.id)}[/bold]", highlight=False)
     for line in explanation.summary:
         say(line, wrap=True)
     _show_candidacies(explanation)
@@ -60,7 +59,7 @@ def _show_candidacies(explanation: Explanation) -> None:
         table.add_row(
             str(c.replica),
             str(c.stage),
-            escape(c.predicted),
+            cell(c.predicted),
             f"{c.confidence:.2f}",
             str(c.rank),
             "–" if c.selection_score is None else f"{c.selection_score:.2f}",
@@ -87,6 +86,6 @@ def _show_nodes(title: str, weight: str, nodes: list[RelatedNode], share: bool) 
     table.title_justify = "left"
     for node in nodes:
         strength = f"{node.weight:.0%}" if share else f"{node.weight:g}"
-        names = escape(node.id), escape(node.predicted)
+        names = cell(node.id), cell(node.predicted)
         table.add_row(*names, f"{node.probability:.0%}", node.source, strength)
     console.print(table)

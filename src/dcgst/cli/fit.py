@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from dcgst.cli.graph_options import with_graph_options
 from dcgst.cli.output import (
     JsonOption,
     QuietOption,
+    SpreadsheetOption,
+    cell,
     check_folder,
     console,
     errors,
@@ -57,6 +58,7 @@ def command(
         bool, typer.Option("--overwrite", help="Replace an existing run.")
     ] = False,
     report: Annotated[bool, typer.Option(help="Write the report.")] = True,
+    spreadsheet: SpreadsheetOption = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -75,6 +77,7 @@ def command(
                 validate=validate,
                 resume=resume,
                 overwrite=overwrite,
+                spreadsheet=spreadsheet,
                 callbacks=[callback],
             )
     except KeyboardInterrupt:
@@ -123,7 +126,7 @@ def _show(run: Run) -> None:
         own = [row for row in run.predictions if row["class"] == class_name]
         new = [row["probability"] for row in own if row["source"] != GIVEN]
         mean = f"{sum(new) / len(new):.0%}" if new else "–"
-        table.add_row(escape(class_name), str(len(own)), str(len(own) - len(new)), mean)
+        table.add_row(cell(class_name), str(len(own)), str(len(own) - len(new)), mean)
     console.print(table)
     if run.graph.num_classes > MOST_CLASSES:
         say(f"… and {run.graph.num_classes - MOST_CLASSES} more classes")

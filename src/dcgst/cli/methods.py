@@ -9,10 +9,9 @@ from itertools import groupby
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
-from dcgst.cli.output import JsonOption, console, print_json, say
+from dcgst.cli.output import JsonOption, cell, console, print_json, say
 from dcgst.methods import METHODS
 from dcgst.methods.core.params import choices_of
 
@@ -70,5 +69,5 @@ def _settings_table(fields: list[dataclasses.Field[Any]]) -> Table:
         about = f"{doc} ({symbol})" if symbol else doc
         if choices:
             about += f" [{' | '.join(choices)}]"
-        table.add_row(field.name, str(field.default), escape(about))
+        table.add_row(field.name, str(field.default), cell(about))
     return table

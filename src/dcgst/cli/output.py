@@ -13,8 +13,10 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from dcgst.cli.text import printable
 from dcgst.engine.training import Callback, EpochEnd, StageEnd
 from dcgst.errors import InputError
 
@@ -22,6 +24,10 @@ console = Console()
 errors = Console(stderr=True)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
+SpreadsheetOption = Annotated[
+    bool,
+    typer.Option("--spreadsheet", help="Write text so that a spreadsheet runs no formula in it."),
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Show no progress and no notes.")]
 
 
@@ -33,7 +39,12 @@ def say(text: str, to: Console = console, *, wrap: bool = False) -> None:
         to: standard output or standard error.
         wrap: break lines at the screen width; for sentences, not for commands and paths.
     """
-    to.print(text, highlight=False, markup=False, soft_wrap=not wrap)
+    to.print(printable(text), highlight=False, markup=False, soft_wrap=not wrap)
+
+
+def cell(text: object) -> str:
+    """Text for a cell of a table or a title, without markup."""
+    return escape(printable(str(text)))
 
 
 def print_json(record: Any) -> None:
@@ -44,7 +55,11 @@ def print_json(record: Any) -> None:
 
 def check_file(path: Path) -> None:
     """Raise before a long computation if a file cannot be written; create its folder."""
-    if path.is_dir():
+    try:
+        is_folder = path.is_dir()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be written: {error}") from error
+    if is_folder:
         raise InputError(f"{path} cannot be written: it is a folder, not a file")
     check_folder(path.absolute().parent)
     path.absolute().parent.mkdir(parents=True, exist_ok=True)
@@ -52,7 +67,11 @@ def check_file(path: Path) -> None:
 
 def check_folder(path: Path) -> None:
     """Raise if a folder, which need not exist yet, cannot be written."""
-    existing = next(p for p in (path.absolute(), *path.absolute().parents) if p.exists())
+    try:
+        existing = next(p for p in (path.absolute(), *path.absolute().parents) if p.exists())
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{path} cannot be written: {reason}") from error
     if not existing.is_dir() or not os.access(existing, os.W_OK):
         raise InputError(f"{path} cannot be written: {existing} is not a writable folder")
 

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from dcgst.cli.graph_options import DelimiterOption, DropOption, EdgesArgument
-from dcgst.cli.output import JsonOption, errors, print_json, say
+from dcgst.cli.output import JsonOption, SpreadsheetOption, errors, print_json, say
 from dcgst.cli.run_options import OutOption, RunArgument, check_out
-from dcgst.files import rows_to_csv, write_text
+from dcgst.files import rows_to_csv, write_rows
 from dcgst.runs import GIVEN, open_run
 
 
@@ -21,6 +21,7 @@ def command(
     out: OutOption = None,
     delimiter: DelimiterOption = None,
     drop_unknown: DropOption = False,
+    spreadsheet: SpreadsheetOption = False,
     json: JsonOption = False,
 ) -> None:
     """Predict with a stored model, on its own graph or another one.
@@ -49,7 +50,7 @@ def command(
         for row in rows:
             print_json({key: str(v) if key == "id" else v for key, v in row.items()})
     elif out is not None:
-        write_text(out, rows_to_csv(rows))
+        write_rows(out, rows, spreadsheet=spreadsheet)
         say(f"{len(rows):,} predictions: {out}")
     else:
-        typer.echo(rows_to_csv(rows), nl=False)
+        typer.echo(rows_to_csv(rows, spreadsheet=spreadsheet), nl=False)

@@ -6,12 +6,11 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
-from dcgst.cli.output import JsonOption, console, print_json, say
+from dcgst.cli.output import JsonOption, SpreadsheetOption, cell, console, print_json, say
 from dcgst.cli.run_options import OutOption, RunArgument, check_out
-from dcgst.files import rows_to_csv, write_text
+from dcgst.files import write_rows
 from dcgst.insight import suggest
 from dcgst.runs import open_run
 
@@ -20,6 +19,7 @@ def command(
     folder: RunArgument,
     count: Annotated[int, typer.Option("-n", min=1, help="Number of nodes.")] = 10,
     out: OutOption = None,
+    spreadsheet: SpreadsheetOption = False,
     json: JsonOption = False,
 ) -> None:
     """Suggest which nodes to label next.
@@ -44,13 +44,13 @@ def command(
         print_json({"nodes": [{**row, "id": str(row["id"])} for row in rows], **effect})
         return
     if out is not None:
-        write_text(out, rows_to_csv(rows))
+        write_rows(out, rows, spreadsheet=spreadsheet)
         say(f"{len(rows)} nodes: {out}")
     else:
         table = Table("id", "predicted class", "probability", "uncertainty covered", box=None)
         for row in rows:
             probability, covers = f"{row['probability']:.0%}", f"{row['covers']:.1%}"
-            names = escape(str(row["id"])), escape(str(row["predicted"]))
+            names = cell(str(row["id"])), cell(str(row["predicted"]))
             table.add_row(*names, probability, covers)
         console.print(table)
     say(

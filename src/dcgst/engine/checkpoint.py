@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load, save
 from torch import Tensor
 
-from dcgst.files import replacing
+from dcgst.files import write_bytes
 
 Tensors = dict[str, Tensor]
+_DIGEST_SIZE = hashlib.sha256().digest_size
 
 
 class Checkpoint:
@@ -19,6 +21,7 @@ class Checkpoint:
 
     A step must depend on the graph, the settings and the seed only: a second attempt then finds
     the results of the first one under the same names. Cheap work between the steps is repeated.
+    Each file starts with the SHA-256 digest of the rest. A damaged file is computed again.
 
     Args:
         folder: where the files are; ``None`` stores nothing.
@@ -40,14 +43,21 @@ class Checkpoint:
         self._names.add(name)
         if self.folder is None:
             return compute()
-        path = self.folder / f"{name}.safetensors"
-        if path.exists():
-            try:
-                return load_file(path)
-            except (SafetensorError, OSError):
-                path.unlink()  # damaged: compute it again
+        path = self.folder / f"{name}.step"
+        stored = _read(path)
+        if stored is not None:
+            return stored
         result = compute()
-        with replacing(path) as temporary:
-            tensors = {key: tensor.detach().contiguous() for key, tensor in result.items()}
-            save_file(tensors, temporary)
+        content = save({key: tensor.detach().contiguous() for key, tensor in result.items()})
+        write_bytes(path, hashlib.sha256(content).digest() + content)
         return result
+
+
+def _read(path: Path) -> Tensors | None:
+    """The tensors of a step; None if the file is missing or damaged."""
+    try:
+        stored = path.read_bytes()
+        digest, content = stored[:_DIGEST_SIZE], stored[_DIGEST_SIZE:]
+        return load(content) if hashlib.sha256(content).digest() == digest else None
+    except (SafetensorError, OSError):
+        return None

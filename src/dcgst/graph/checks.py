@@ -9,9 +9,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dcgst.errors import InputError
+from dcgst.graph.csr import checked_csr
 
 FeatureMatrix: TypeAlias = Any
 """``(n, d)`` float32: an array or a ``csr_array`` (SciPy has no type annotations)."""
+
+MAX_MAGNITUDE = 1e30
+"""Largest absolute value of a feature; float32 overflows at about 3e38."""
 
 UNKNOWN = -1
 """The label of a node whose class is not known."""
@@ -21,6 +25,8 @@ def check_adjacency(adjacency: sp.csr_array) -> None:
     """Raise unless the matrix is square, symmetric and canonical CSR without self-loops."""
     if not isinstance(adjacency, sp.csr_array) or adjacency.shape[0] != adjacency.shape[1]:
         raise InputError("adjacency must be a square csr_array; use Graph.from_scipy or from_edges")
+    parts = (adjacency.data, adjacency.indices, adjacency.indptr)
+    checked_csr(parts, adjacency.shape, "adjacency")
     if not np.isfinite(adjacency.data).all() or (adjacency.data <= 0).any():
         raise InputError("adjacency weights must be positive and finite")
     if not adjacency.has_canonical_format:
@@ -40,7 +46,7 @@ def check_features(features: FeatureMatrix, n: int) -> None:
     if features.dtype != np.float32:
         raise InputError(f"features must be float32, got {features.dtype}")
     sparse = sp.issparse(features)
-    wrong = ~np.isfinite(features.data if sparse else features)
+    wrong = ~(np.abs(features.data if sparse else features) <= MAX_MAGNITUDE)  # also NaN
     if not wrong.any():
         return
     if sparse:
@@ -49,9 +55,20 @@ def check_features(features: FeatureMatrix, n: int) -> None:
     else:
         row, col = (int(i) for i in np.argwhere(wrong)[0])
     raise InputError(
-        f"{int(wrong.sum())} feature values are NaN or infinite, the first at node {row}, column "
-        f"{col}; fill or drop them first"
+        f"{int(wrong.sum())} feature values are NaN, infinite or beyond {MAX_MAGNITUDE:g}, the "
+        f"first at node {row}, column {col}; fill or drop them first"
     )
+
+
+def check_codes(codes: NDArray[np.int64]) -> None:
+    """Raise if a class code is too large for the number of nodes: it is then an id, not a code."""
+    most = max(1000, len(codes))
+    if codes.size and codes.max() >= most:
+        at = int(codes.argmax())
+        raise InputError(
+            f"node {at} has class code {int(codes[at])}; codes must be smaller than {most:,}, and "
+            "numpy.unique(labels, return_inverse=True) numbers classes from 0"
+        )
 
 
 def check_labels(labels: NDArray[np.int64], n: int, num_classes: int) -> None:

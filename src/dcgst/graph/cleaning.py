@@ -12,6 +12,7 @@ from torch import Tensor
 
 from dcgst.errors import InputError
 from dcgst.graph.checks import FeatureMatrix
+from dcgst.graph.csr import checked_csr, csr_from_tensor
 
 
 def clean_edges(
@@ -67,7 +68,7 @@ def _check_edges(edges: NDArray[Any], n: int) -> None:
 
 def _clean_weights(weights: ArrayLike | None, count: int) -> NDArray[np.float32]:
     given = np.ones(count) if weights is None else np.asarray(weights).reshape(-1)
-    values: NDArray[np.float32] = given.astype(np.float32)
+    values: NDArray[np.float32] = _to_float32(given)
     if values.shape != (count,):
         raise InputError(f"{count} edges but {values.size} edge weights")
     wrong = ~np.isfinite(values) | (values < 0)
@@ -82,7 +83,7 @@ def _clean_weights(weights: ArrayLike | None, count: int) -> NDArray[np.float32]
 def clean_features(features: ArrayLike | sp.sparray | sp.spmatrix) -> FeatureMatrix:
     """Convert features to float32: CSR without explicit zeros, or a contiguous array."""
     if sp.issparse(features):
-        matrix = sp.csr_array(features).astype(np.float32)
+        matrix = _to_float32(_check_sparse(features))
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         return matrix
@@ -92,7 +93,20 @@ def clean_features(features: ArrayLike | sp.sparray | sp.spmatrix) -> FeatureMat
         raise InputError(f"features must be rows of equal length: {error}") from error
     if dense.dtype.kind not in "fiub":
         raise InputError(f"features must be numbers, got {dense.dtype}")
-    return np.ascontiguousarray(dense, dtype=np.float32)
+    return np.ascontiguousarray(_to_float32(dense))
+
+
+def _check_sparse(features: sp.sparray | sp.spmatrix) -> sp.csr_array:
+    if features.format == "csr":
+        parts = (features.data, features.indices, features.indptr)
+        return checked_csr(parts, features.shape, "features")
+    return sp.csr_array(features)
+
+
+def _to_float32(values: Any) -> Any:
+    """Convert to float32; values that do not fit become infinite, which the graph refuses."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return values.astype(np.float32)
 
 
 def clean_labels(labels: ArrayLike) -> NDArray[np.int64]:
@@ -101,7 +115,7 @@ def clean_labels(labels: ArrayLike) -> NDArray[np.int64]:
     if codes.ndim > 1 and codes.shape[1:] != (1,):
         raise InputError(f"labels must be one class code per node, got shape {codes.shape}")
     whole = codes.dtype.kind in "iub" or (
-        codes.dtype.kind == "f" and (codes == codes.round()).all()
+        codes.dtype.kind == "f" and (codes == codes.round()).all() and (abs(codes) < 2**53).all()
     )
     if not whole:
         raise InputError(
@@ -114,9 +128,7 @@ def clean_labels(labels: ArrayLike) -> NDArray[np.int64]:
 def features_from_tensor(x: Tensor) -> FeatureMatrix:
     """Convert a tensor of any layout to an array, or to CSR if less than a tenth is nonzero."""
     if x.layout != torch.strided:
-        coo = x.to_sparse(layout=torch.sparse_coo).coalesce()
-        entries = (coo.values().numpy(force=True), tuple(coo.indices().numpy(force=True)))
-        return sp.csr_array(entries, shape=tuple(x.shape))
+        return csr_from_tensor(x)
     features = x.numpy(force=True)
     few = features.size > 0 and np.count_nonzero(features) < features.size / 10
     return sp.csr_array(features) if few else features

@@ -17,11 +17,13 @@ from dcgst.graph.checks import (
     UNKNOWN,
     FeatureMatrix,
     check_adjacency,
+    check_codes,
     check_features,
     check_ids,
     check_labels,
 )
 from dcgst.graph.cleaning import clean_edges, clean_features, clean_labels, features_from_tensor
+from dcgst.graph.csr import checked_csr
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -104,6 +106,7 @@ class Graph:
         adjacency, cleaned = clean_edges(np.asarray(edges), weights, n)
         codes = np.full(n, UNKNOWN) if labels is None else clean_labels(labels)
         if class_names is None:
+            check_codes(codes)
             class_names = [str(c) for c in range(int(codes.max(initial=UNKNOWN)) + 1)]
         return cls(
             adjacency=adjacency,
@@ -126,6 +129,9 @@ class Graph:
         **kwargs: Any,
     ) -> Graph:
         """Create a graph from a SciPy adjacency matrix, cleaned as in :meth:`from_edges`."""
+        if adjacency.format == "csr":
+            parts = (adjacency.data, adjacency.indices, adjacency.indptr)
+            adjacency = checked_csr(parts, adjacency.shape, "adjacency")
         coo = sp.coo_array(adjacency)
         if coo.shape[0] != coo.shape[1]:
             raise InputError(f"adjacency must be square, got shape {coo.shape}")
@@ -191,6 +197,16 @@ class Graph:
     @property
     def num_classes(self) -> int:
         return len(self.class_names)
+
+    @cached_property
+    def id_order(self) -> NDArray[np.int64]:
+        """``(n,)`` the nodes sorted by id.
+
+        Random numbers belong to positions in this order, so that results do not depend on the
+        order of the rows in a file.
+        """
+        ids = self.ids.astype(str) if self.ids.dtype == object else self.ids
+        return np.argsort(ids, kind="stable")
 
     @cached_property
     def weighted(self) -> bool:

@@ -152,7 +152,8 @@ def diagnose(graph: Graph, labeled: NDArray[np.bool_] | None = None, seed: int =
 def _shifts(graph: Graph, labeled_nodes: NDArray[np.int64], seed: int) -> list[Shift]:
     """Compare the labeled nodes with random sets in every respect."""
     rng = np.random.default_rng(derive(seed, Purpose.DIAGNOSIS))
-    draws = [rng.choice(graph.num_nodes, labeled_nodes.size, replace=False) for _ in range(DRAWS)]
+    n, count, order = graph.num_nodes, labeled_nodes.size, graph.id_order
+    draws = [order[rng.choice(n, count, replace=False)] for _ in range(DRAWS)]
     found = distances(graph, [labeled_nodes, *draws])
     p_values = holm([float((1 + (v[1:] >= v[0]).sum()) / len(v)) for v in found.values()])
     return [

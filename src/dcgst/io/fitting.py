@@ -58,6 +58,7 @@ def fit_encoder(table: Table, names: Sequence[str], kinds: Mapping[str, str]) ->
         if column is not None:
             columns.append(column)
     notes = [f"feature {_shorten(names)}: {note}" for note, names in names_by_note.items()]
+    columns.sort(key=lambda column: column.name)  # results do not depend on the order of columns
     return FeatureEncoder(tuple(columns), tuple(notes))
 
 
@@ -117,13 +118,13 @@ def _reason_not_used(table: Table, name: str, distinct: Collection[str]) -> str:
 
 def _fit_number(table: Table, name: str) -> tuple[ColumnEncoder | None, str]:
     numbers = table.numbers(name)
-    known = numbers[~np.isnan(numbers)]
+    known = np.sort(numbers[~np.isnan(numbers)])  # sums do not depend on the order of rows
     num_missing = len(numbers) - len(known)
     if np.isin(known, (0, 1)).all():
         filled = f", missing values set to 0: {num_missing}" if num_missing else ""
         return ColumnEncoder(name, "flag"), f"binary (0 or 1){filled}"
     mean, std = float(known.mean()), float(known.std())
-    if not std > 1e-12 * max(1.0, abs(mean)):
+    if not std > 1e-12 * abs(mean):
         return None, "not used: all values are equal"
     filled = f", missing values set to the mean: {num_missing}" if num_missing else ""
     return ColumnEncoder(name, "number", mean=mean, std=std), f"number, standardized{filled}"
@@ -131,7 +132,8 @@ def _fit_number(table: Table, name: str) -> tuple[ColumnEncoder | None, str]:
 
 def _fit_category(name: str, present: Sequence[str]) -> tuple[ColumnEncoder, str]:
     counts = Counter(present)
-    values = tuple(sorted(value for value, _ in counts.most_common(MAX_VALUES)))
+    most_common = sorted(counts, key=lambda value: (-counts[value], value))[:MAX_VALUES]
+    values = tuple(sorted(most_common))
     num_ignored = len(counts) - len(values)
     ignored = f", rarer values ignored: {num_ignored}" if num_ignored else ""
     return ColumnEncoder(

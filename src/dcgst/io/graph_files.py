@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -83,20 +84,41 @@ def read_pt(path: Path) -> Graph:
         with torch.serialization.safe_globals(allowed):
             data = torch.load(content, map_location="cpu", weights_only=True)
     except Exception as error:  # torch.load raises many types for damaged files
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"{path} cannot be loaded safely as PyG data: {reason}") from error
+        raise InputError(f"{path} cannot be loaded: {_load_failure(error)}") from error
     if isinstance(data, (tuple, list)) and data:
         data = data[0]
     try:
         if isinstance(data, dict):
             data = Data.from_dict(data)
         if isinstance(data, Data):
+            _check_tensors(data.to_dict())
             return Graph.from_pyg(data, name=path.stem)
-    except InputError:
-        raise
-    except (AttributeError, IndexError, TypeError, ValueError) as error:
+    except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
         raise InputError(f"the tensors of {path} are not a graph: {error}") from error
     raise InputError(f"{path} contains {type(data).__name__}; PyG Data is required")
+
+
+def _load_failure(error: Exception) -> str:
+    """Why ``torch.load`` failed, without its advice to load unsafely."""
+    forbidden = re.search(r"Unsupported (?:global|class)[^\w]*(?:GLOBAL )?([\w.]+)", str(error))
+    if forbidden:
+        return (
+            f"it contains an object of type {forbidden[1]}; only tensors and PyG Data are loaded, "
+            "because other objects could run code"
+        )
+    return "it is damaged, or not a file that torch.save wrote"
+
+
+def _check_tensors(values: Mapping[str, Any]) -> None:
+    """Raise if a tensor is larger than its data: it would fill the memory when it is used."""
+    for name, value in values.items():
+        if isinstance(value, torch.Tensor) and value.layout == torch.strided:
+            size, stored = value.numel() * value.element_size(), value.untyped_storage().nbytes()
+            if size > stored:
+                raise InputError(
+                    f"tensor {name} of shape {tuple(value.shape)} needs {size:,} bytes, but has "
+                    f"{stored:,}; store a contiguous tensor"
+                )
 
 
 def _to_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> Table:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.lib.format as npy
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dcgst.errors import InputError
 from dcgst.graph import Graph
+from dcgst.graph.csr import checked_csr
 from dcgst.io.files import open_file
+from dcgst.memory import check_memory
 
 DENSE_KEYS = ("edge_index", "y", "x")
 SPARSE_KEYS = ("edge_index", "y", "x_data", "x_indices", "x_indptr", "x_shape")
@@ -23,7 +26,11 @@ SPARSE_KEYS = ("edge_index", "y", "x_data", "x_indices", "x_indptr", "x_shape")
 READ_ERRORS = (
     EOFError,
     IndexError,
+    MemoryError,
+    NotImplementedError,
     OSError,
+    OverflowError,
+    SyntaxError,
     RuntimeError,
     TypeError,
     ValueError,
@@ -52,22 +59,21 @@ def read_npz_graph(path: Path, name: str) -> Graph:
         >>> read_npz_graph(path, "pair")
         Graph('pair': 2 nodes, 1 edges, 2 features, 1 classes, 1 labels)
     """
-    with _open_npz(path) as archive:
-        arrays = _select(path, archive, DENSE_KEYS if "x" in archive else SPARSE_KEYS)
+    arrays = read_npz_arrays(path)
+    arrays = _select(path, arrays, DENSE_KEYS if "x" in arrays else SPARSE_KEYS)
     try:
         features = arrays["x"] if "x" in arrays else _csr_features(arrays)
         return Graph.from_edges(arrays["edge_index"], features, arrays["y"], name=name)
-    except InputError:
-        raise
     except (IndexError, TypeError, ValueError) as error:
         raise InputError(f"the arrays of {path} are not a graph: {error}") from error
 
 
-def read_npz_arrays(path: Path, keys: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Return the named arrays of an npz file. Pickled objects are never loaded.
+def read_npz_arrays(path: Path, keys: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
+    """Return the named arrays of an npz file, or all. Pickled objects are never loaded.
 
     Raises:
-        InputError: if the file is not an npz file of plain arrays, or an array is missing.
+        InputError: if the file is not an npz file of plain arrays, if it does not fit into memory,
+            or if an array is missing.
 
     Example:
         >>> import tempfile
@@ -76,23 +82,41 @@ def read_npz_arrays(path: Path, keys: Sequence[str]) -> dict[str, NDArray[Any]]:
         >>> read_npz_arrays(path, ["a"])
         {'a': array([0, 1, 2])}
     """
-    with _open_npz(path) as archive:
-        return _select(path, archive, keys)
-
-
-@contextmanager
-def _open_npz(path: Path) -> Iterator[Any]:
     with open_file(path) as file:
         if not zipfile.is_zipfile(file):
             raise InputError(f"{path} is not an npz file; write one with numpy.savez")
         file.seek(0)
         try:
-            with np.load(file, allow_pickle=False) as archive:
-                yield archive
+            with zipfile.ZipFile(file) as archive:
+                _check_sizes(path, archive)
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as loaded:
+                return _select(path, loaded, loaded.files if keys is None else keys)
         except InputError:
             raise
         except READ_ERRORS as error:
             raise InputError(f"{path} is not an npz file of plain arrays: {error}") from error
+
+
+def _check_sizes(path: Path, archive: zipfile.ZipFile) -> None:
+    """Raise before anything is loaded if an array claims another size than its data has."""
+    total = sum(member.file_size for member in archive.infolist())
+    check_memory(2 * total, f"{path} needs", "use a machine with more memory")
+    for member in archive.infolist():
+        with archive.open(member) as data:
+            version = npy.read_magic(data)
+            read_header = (
+                npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+            )
+            shape, _, dtype = read_header(data)
+            if dtype.hasobject:
+                raise ValueError("it contains Python objects, which are never loaded")
+            size = math.prod(shape) * dtype.itemsize
+            if data.tell() + size != member.file_size:
+                raise InputError(
+                    f"{path} is damaged: array {member.filename.removesuffix('.npy')} of shape "
+                    f"{shape} needs {size:,} bytes, but has {member.file_size - data.tell():,}"
+                )
 
 
 def _select(path: Path, archive: Any, keys: Sequence[str]) -> dict[str, NDArray[Any]]:
@@ -106,4 +130,4 @@ def _select(path: Path, archive: Any, keys: Sequence[str]) -> dict[str, NDArray[
 
 def _csr_features(arrays: Mapping[str, NDArray[Any]]) -> sp.csr_array:
     parts = (arrays["x_data"], arrays["x_indices"], arrays["x_indptr"])
-    return sp.csr_array(parts, shape=tuple(arrays["x_shape"]))
+    return checked_csr(parts, arrays["x_shape"], "x")

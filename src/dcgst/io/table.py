@@ -12,12 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcgst.errors import InputError
+from dcgst.graph.checks import MAX_MAGNITUDE
 
 MISSING_VALUES = frozenset({"", "na", "n/a", "nan", "null", "none"})
 """Cells that count as missing values, in lower case."""
-
-MAX_MAGNITUDE = 1e30
-"""Largest absolute value of a number; float32 overflows at about 3e38."""
 
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+|\d+")
 

@@ -7,13 +7,22 @@ import csv
 import io
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from dcgst.errors import InputError
 from dcgst.io.files import read_bytes
 from dcgst.io.table import Table, cell_text, clean_cell
+from dcgst.memory import check_memory
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar", " ": "space"}
 """Delimiters that can be guessed, and their names in messages."""
+
+
+CELL_BYTES = 80
+"""Memory of a cell of a table."""
+
+MEMORY_FACTOR = 15.0
+"""Memory of a parsed CSV file as a multiple of its size."""
 
 
 def read_table(path: Path, delimiter: str | None = None, *, header_required: bool = True) -> Table:
@@ -55,7 +64,7 @@ def column_names(count: int) -> list[str]:
 
 
 def _read_csv(path: Path, delimiter: str | None, header_required: bool) -> Table:
-    text = _decode(path, read_bytes(path))
+    text = _decode(path, read_bytes(path, MEMORY_FACTOR))
     delimiter = delimiter or _guess_delimiter(text)
     rows = _parse_rows(path, text, delimiter)
     if not rows:
@@ -84,8 +93,19 @@ def _read_csv(path: Path, delimiter: str | None, header_required: bool) -> Table
 
 
 def _decode(path: Path, content: bytes) -> str:
-    """Decode UTF-8 and remove a byte-order mark."""
+    """Decode UTF-8, or UTF-16 with a byte-order mark; remove the mark."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        try:
+            return content.decode("utf-16")
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path} is not valid UTF-16; save the file as UTF-8") from error
     content = content.removeprefix(codecs.BOM_UTF8)
+    zeros = content[:1000].count(0)
+    if zeros:
+        what = "contains bytes of value zero and is not a text file"
+        if zeros >= len(content[:1000]) / 4:
+            what = "looks like UTF-16 without a byte-order mark"
+        raise InputError(f"{path} {what}; save the file as UTF-8, in Excel as 'CSV UTF-8'")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -149,8 +169,13 @@ def _read_parquet(path: Path) -> Table:
     except ImportError as error:
         raise InputError(f"reading {path} requires pyarrow: pip install 'dcgst[io]'") from error
     try:
+        metadata = parquet.read_metadata(arrow.BufferReader(content))
+        cells = metadata.num_rows * metadata.num_columns
+        check_memory(CELL_BYTES * cells, f"{path} needs", "use a machine with more memory")
         table = parquet.read_table(arrow.BufferReader(content))
-    except (arrow.ArrowException, OSError) as error:
+    except InputError:
+        raise
+    except Exception as error:  # Arrow and its decoders raise many types for damaged files
         raise InputError(f"{path} is not a valid Parquet file: {error}") from error
     names = [str(name) for name in table.column_names]
     if len(names) < 2:
@@ -159,7 +184,22 @@ def _read_parquet(path: Path) -> Table:
     if table.num_rows == 0:
         raise InputError(f"{path} has no rows; at least one row is required")
     columns = {
-        name: [cell_text(path, name, value) for value in column.to_pylist()]
+        name: [cell_text(path, name, value) for value in _values(path, name, column)]
         for name, column in zip(names, table.columns, strict=True)
     }
     return Table(path, columns, range(1, table.num_rows + 1), unit="row")
+
+
+def _values(path: Path, name: str, column: Any) -> list[Any]:
+    """The values of an Arrow column; as text if Python has no equal type (times in nanoseconds)."""
+    try:
+        values: list[Any] = column.to_pylist()
+    except Exception:  # unknown time zones, nanoseconds, durations too long for Python
+        try:
+            values = column.cast("string").to_pylist()
+        except Exception as error:
+            raise InputError(
+                f"column {name!r} of {path} has type {column.type}, which cannot be read: {error}; "
+                "convert it to text, or drop it"
+            ) from error
+    return values

@@ -48,9 +48,9 @@ class Prediction:
 def log_pool(predictions: Iterable[Prediction]) -> Prediction:
     """Weighted mean of log-probabilities; weights are prior times likelihood.
 
-    The average counts as one model: its likelihood is the mean of its members' likelihoods, weighted
-    by their priors, and its prior is one. Members are added one at a time, so that memory does not
-    grow with their number.
+    The average counts as one model: its likelihood is the mean of its members' likelihoods,
+    weighted by their priors, and its prior is one. Members are added one at a time, so that memory
+    does not grow with their number.
     """
     members = iter(predictions)
     first = next(members)

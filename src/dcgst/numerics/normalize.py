@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dcgst.graph import FeatureMatrix
+from dcgst.numerics.scale import inverse_power_of_two, inverse_power_of_two_array
 from dcgst.numerics.sparse import SparseMatrix
 
 Features = Tensor | SparseMatrix
@@ -57,9 +58,12 @@ def scale_rows(features: FeatureMatrix, norm: str) -> FeatureMatrix:
         return features
     order = 1 if norm == "row" else 2
     if sp.issparse(features):
+        largest = abs(features).max(axis=1).toarray().reshape(-1)
+        features = sp.csr_array(sp.diags_array(inverse_power_of_two_array(largest)) @ features)
         lengths = sp.linalg.norm(features, ord=order, axis=1)
         inverse = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
         return sp.csr_array(sp.diags_array(inverse) @ features).astype(np.float32)
+    features = features * inverse_power_of_two_array(np.abs(features).max(axis=1, keepdims=True))
     lengths = np.linalg.norm(features, ord=order, axis=1, keepdims=True)
     return features / np.maximum(lengths, np.finfo(np.float32).tiny)
 
@@ -67,9 +71,22 @@ def scale_rows(features: FeatureMatrix, norm: str) -> FeatureMatrix:
 def unit_rows(x: Features) -> Features:
     """Scale the rows of a tensor or sparse matrix to length one; rows of zeros stay zero."""
     if not isinstance(x, SparseMatrix):
-        return F.normalize(x, dim=-1)
+        return F.normalize(x * inverse_power_of_two(x.abs().amax(-1, keepdim=True)), dim=-1)
+    rows = x.pattern.rows
+    largest = x.values.new_zeros(x.shape[0]).scatter_reduce(0, rows, x.values.abs(), "amax")
+    x = x.with_values(x.values * inverse_power_of_two(largest)[rows])
     lengths = x.pattern.row_sums(x.values**2).sqrt().clamp_min(torch.finfo(x.values.dtype).tiny)
     return x.with_values(x.values / lengths[x.pattern.rows])
+
+
+def scale_to_one(x: Features) -> Features:
+    """Multiply all features by one power of two: the largest magnitude is then in [0.5, 1)."""
+    if isinstance(x, SparseMatrix):
+        values = x.values
+        return (
+            x.with_values(values * inverse_power_of_two(values.abs().amax())) if len(values) else x
+        )
+    return x * inverse_power_of_two(x.abs().amax())
 
 
 def to_features(matrix: FeatureMatrix, device: torch.device | str = "cpu") -> Features:

@@ -11,8 +11,16 @@ from torch import Tensor
 
 from dcgst.engine.random import Streams, derive
 from dcgst.graph import Graph
-from dcgst.numerics.normalize import Features, normalize_adjacency, to_features, unit_rows
+from dcgst.numerics.linalg import eigh, orthonormalize
+from dcgst.numerics.normalize import (
+    Features,
+    normalize_adjacency,
+    scale_to_one,
+    to_features,
+    unit_rows,
+)
 from dcgst.numerics.products import spmm
+from dcgst.numerics.scale import inverse_power_of_two
 from dcgst.numerics.sparse import SparseMatrix
 
 
@@ -92,13 +100,13 @@ class SmoothedFeatures:
             return self._transposed_product(self.smooth(self.operator, centered / row_sums))
 
         start = Streams([derive(self.seed, 0)]).uniform(columns, width)[0] - 0.5
-        basis = torch.linalg.qr(times(start.to(ones.device))).Q
+        basis = orthonormalize(times(start.to(ones.device)))
         for _ in range(self.iterations):
-            basis = torch.linalg.qr(times(transposed_times(basis))).Q
+            basis = orthonormalize(times(transposed_times(basis)))
         # Strong smoothing leaves most singular values near zero, where an SVD on a GPU may not
         # converge. The eigenvectors of the small Gram matrix in double precision always exist.
         small = transposed_times(basis).double()
-        squares, inner = torch.linalg.eigh(small.T @ small)
+        squares, inner = eigh(small.T @ small)
         values = squares.clamp_min(0).sqrt().flip(0)[: self.dimensions]
         leading = inner.flip(1)[:, : self.dimensions]
         return basis @ leading.to(basis.dtype), values.to(basis.dtype)
@@ -117,6 +125,8 @@ def smoothed_components(
 ) -> Tensor:
     """``(n, d)`` leading components of a graph's features after ``hops`` steps of smoothing.
 
+    The features are scaled so that the largest magnitude is between 1/2 and 1.
+
     Args:
         graph: the graph.
         hops: 0 for the features themselves.
@@ -124,10 +134,8 @@ def smoothed_components(
         whitening: 0 for plain components, 1 for components of equal variance.
     """
     operator = normalize_adjacency(SparseMatrix.from_scipy(graph.adjacency))
-    smoothed = SmoothedFeatures(
-        to_features(graph.features), operator, Filter(0.1, hops), dimensions
-    )
-    return smoothed.view(dimensions, whitening)
+    x = scale_to_one(to_features(graph.features))
+    return SmoothedFeatures(x, operator, Filter(0.1, hops), dimensions).view(dimensions, whitening)
 
 
 FILTERS = (Filter(0.05, 40), Filter(0.1, 10), Filter(0.1, 4))
@@ -158,5 +166,6 @@ def weight_columns(x: Features) -> Features:
         having = torch.bincount(x.pattern.indices, minlength=columns)
         idf = ((1 + nodes) / (1 + having)).log() + 1
         return x.with_values(x.values * idf[x.pattern.indices])
+    x = x * inverse_power_of_two(x.abs().amax(0))
     std = x.std(0, correction=0)
     return (x - x.mean(0)) / torch.where(std > 0, std, 1.0)

@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from dcgst.engine.random import Streams, derive
+from dcgst.numerics.linalg import eigh, orthonormalize
 from dcgst.numerics.normalize import normalize_scipy
 from dcgst.numerics.products import spmm
 from dcgst.numerics.sparse import SparseMatrix
@@ -27,9 +28,9 @@ def spectral_features(
     matrix = SparseMatrix.from_scipy(normalize_scipy(adjacency))
     basis = Streams([derive(seed, 0)]).uniform(n, width)[0] - 0.5
     for _ in range(iterations):
-        basis = torch.linalg.qr((spmm(matrix, basis) + basis) / 2).Q
+        basis = orthonormalize((spmm(matrix, basis) + basis) / 2)
     small = basis.T @ spmm(matrix, basis)
-    values, vectors = torch.linalg.eigh((small + small.T) / 2)
+    values, vectors = eigh((small + small.T) / 2)
     leading = (basis @ vectors.flip(1)[:, :dimensions]) * values.flip(0)[:dimensions].clamp_min(0)
     leading[torch.from_numpy(np.diff(adjacency.indptr) == 0)] = 0
     norms = leading.norm(dim=1, keepdim=True)

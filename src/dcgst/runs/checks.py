@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import psutil
 import scipy.sparse as sp
 
 from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN, Graph
+from dcgst.memory import check_memory
 from dcgst.methods import Method
 
 PLACEHOLDERS = ("unknown", "-1", "?", "-", "unlabeled", "unlabelled", "other", "missing", "tbd")
@@ -39,17 +39,23 @@ def check_graph(graph: Graph) -> None:
 
 def memory_needed(graph: Graph, model: Method) -> int:
     """Approximate peak memory of a fit on a CPU, in bytes; measured on graphs of known size."""
-    per_node = 6000 + 80 * graph.num_classes + 24 * getattr(model, "hidden", 64)
+    hidden = getattr(model, "hidden", 64)
+    per_node = 6000 + 80 * graph.num_classes + 24 * hidden
+    per_column = 2000 + 16 * hidden  # start of the smoothed views; weights, gradients, Adam
     stored = graph.features.nnz if sp.issparse(graph.features) else graph.features.size
-    return int(3e8 + graph.num_nodes * per_node + 12 * stored + 100 * graph.num_edges)
+    return int(
+        3e8
+        + graph.num_nodes * per_node
+        + graph.num_features * per_column
+        + 12 * stored
+        + 100 * graph.num_edges
+    )
 
 
-def check_memory(graph: Graph, model: Method) -> None:
+def check_fit_memory(graph: Graph, model: Method) -> None:
     """Raise if a fit needs more memory than is available."""
-    needed, available = memory_needed(graph, model), psutil.virtual_memory().available
-    if needed > available:
-        raise InputError(
-            f"{graph.num_nodes:,} nodes with {graph.num_classes:,} classes need about "
-            f"{needed / 2**30:.1f} GiB of memory, {available / 2**30:.1f} GiB are available; use "
-            "a machine with more memory, or a part of the graph"
-        )
+    check_memory(
+        memory_needed(graph, model),
+        f"{graph.num_nodes:,} nodes with {graph.num_classes:,} classes need",
+        "use a machine with more memory, or a part of the graph",
+    )

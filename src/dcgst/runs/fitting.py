@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dcgst.engine.training import Callback
-from dcgst.errors import InputError
+from dcgst.errors import InputError, WriteError
 from dcgst.evaluate.calibration import Calibration, calibrate
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.io import Input, read
 from dcgst.methods import METHODS, Method
 from dcgst.methods.core.runner import check_split
 from dcgst.runs import format as folder_format
-from dcgst.runs.checks import check_graph, check_memory
+from dcgst.runs.checks import check_fit_memory, check_graph
 from dcgst.runs.metrics import compute_metrics
 from dcgst.runs.run import Run, open_run
 from dcgst.splits import Split
@@ -40,6 +40,7 @@ def fit(
     validate: float = 0.0,
     resume: bool = False,
     overwrite: bool = False,
+    spreadsheet: bool = False,
     callbacks: Sequence[Callback] = (),
 ) -> Run:
     """Fit a method and store the result in a folder.
@@ -51,6 +52,8 @@ def fit(
         validate: share of the given labels to use for validation instead of training.
         resume: continue an interrupted fit.
         overwrite: replace an existing run.
+        spreadsheet: put an apostrophe before text in ``predictions.csv`` that a spreadsheet would
+            run as a formula.
         callbacks: called with an event after each epoch and stage.
 
     Example:
@@ -69,23 +72,28 @@ def fit(
     split = Split.known_labels(graph).hold_out(graph, validate, model.seed)
     model.check()
     check_split(graph, split)
-    check_memory(graph, model)
+    check_fit_memory(graph, model)
     folder = Path(folder)
     name = METHODS.name_of(type(model))
     identity = folder_format.identity(graph, split, name, model.config())
-    if folder_format.prepare(folder, identity, resume=resume, overwrite=overwrite):
-        return open_run(folder)
-    start = time.perf_counter()
-    try:
-        model.fit(graph, split, callbacks=callbacks, checkpoint=folder / folder_format.CHECKPOINT)
-    except InputError:  # it would fail again: remove what was written
-        folder_format.remove(folder)
-        raise
-    seconds = round(time.perf_counter() - start, 1)
-    run = _make_run(folder, data, model)
-    run.info.update(validate=validate, seconds=seconds, fingerprint=identity["fingerprint"])
-    stored = folder_format.Stored(run.info, graph, split, run.result)
-    folder_format.write(folder, stored, run.predictions, compute_metrics(run))
+    with folder_format.locked(folder):
+        if folder_format.prepare(folder, identity, resume=resume, overwrite=overwrite):
+            return open_run(folder)
+        start = time.perf_counter()
+        try:
+            checkpoint = folder / folder_format.CHECKPOINT
+            model.fit(graph, split, callbacks=callbacks, checkpoint=checkpoint)
+        except WriteError:  # what was stored so far is still valid
+            raise
+        except InputError:  # it would fail again: remove what was written
+            folder_format.remove(folder)
+            raise
+        seconds = round(time.perf_counter() - start, 1)
+        run = _make_run(folder, data, model)
+        run.info.update(validate=validate, seconds=seconds, fingerprint=identity["fingerprint"])
+        stored = folder_format.Stored(run.info, graph, split, run.result)
+        metrics = compute_metrics(run)
+        folder_format.write(folder, stored, run.predictions, metrics, spreadsheet=spreadsheet)
     return run
 
 

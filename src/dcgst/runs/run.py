@@ -100,6 +100,11 @@ class Run:
         graph = self._read_other(nodes, edges, delimiter, drop_unknown)
         known = self._known_labels(graph)
         proba = self.calibration.apply(self.method.predict_proba(graph, known))
+        if not np.isfinite(proba).all():
+            raise InputError(
+                "the network gives probabilities that are not finite on this graph; are its "
+                "features much larger than those of the fit?"
+            )
         result = Result(
             proba=proba,
             given=known,

@@ -7,6 +7,8 @@ from math import comb
 import torch
 from torch import Tensor
 
+from dcgst.numerics.scale import inverse_power_of_two
+
 
 def cmd(
     source: Tensor,
@@ -42,6 +44,10 @@ def cmd(
     """
     if support is None:
         support = value_range(source, target)
+        # Scaled exactly to a range of about one: higher powers neither overflow nor vanish.
+        scale = inverse_power_of_two(torch.where(support.isfinite(), support, 0.0))
+        source, target = source * scale[..., None, None], target * scale[..., None, None]
+        support = support * scale
     centered_source, mean_source, share_source = _center(source, source_weights)
     centered_target, mean_target, share_target = _center(target, target_weights)
     total: Tensor = torch.linalg.vector_norm(mean_source - mean_target, dim=-1) / support
@@ -69,14 +75,14 @@ def labeled_shift(z: Tensor, labeled: Tensor, pool: Tensor) -> Tensor:
 def value_range(source: Tensor, target: Tensor) -> Tensor:
     """Largest minus smallest value ``(...)``, without gradient.
 
-    It is infinite if all values are equal: then the samples do not differ, and dividing by the
-    range must not amplify rounding errors.
+    It is infinite if all values are equal up to rounding: then the samples do not differ, and
+    dividing by the range must not amplify rounding errors.
     """
     both = (source.detach(), target.detach())
     highest = torch.maximum(*(z.amax(dim=(-2, -1)) for z in both))
     lowest = torch.minimum(*(z.amin(dim=(-2, -1)) for z in both))
-    difference = (highest - lowest).clamp_min(torch.finfo(source.dtype).tiny ** 0.125)
-    return torch.where(highest > lowest, difference, float("inf"))
+    noise = 8 * torch.finfo(source.dtype).eps * torch.maximum(highest.abs(), lowest.abs())
+    return torch.where(highest - lowest > noise, highest - lowest, float("inf"))
 
 
 class WeightedCMD:

@@ -54,7 +54,7 @@ class SelectionObjective:
     r"""The objective of a subset, :math:`D(Z_U, Z_{C' \cup V_L}) - \gamma\,NER(N(C'))`.
 
     Attributes:
-        z: ``(R, n, d)`` the representation Z.
+        z: ``(R, n, d)`` the embedding Z.
         labeled: ``(R, n)`` bool, the training labels :math:`V_L`.
         pool: ``(R, n)`` bool, the nodes to predict U, candidates included.
         ner_term: ``(R, n)`` γ·NER of each node, divided by δ if the NER of a set is a mean.

@@ -92,7 +92,8 @@ class Split:
         rng = np.random.default_rng(derive(seed, Purpose.VALIDATION_SPLIT))
         train, val = self.train[0].copy(), np.zeros(graph.num_nodes, dtype=bool)
         for code in np.unique(graph.labels[train]):
-            nodes = rng.permutation(np.flatnonzero(train & (graph.labels == code)))
+            members = train & (graph.labels == code)
+            nodes = rng.permutation(graph.id_order[members[graph.id_order]])
             val[nodes[: min(round(share * nodes.size), nodes.size - 1)]] = True
         return replace(self, train=(train & ~val)[None], val=val[None])
 

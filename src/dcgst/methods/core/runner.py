@@ -45,13 +45,24 @@ def fit_runs(
             are the same when it is used again.
     """
     check_split(graph, split)
-    order = locality_order(graph.adjacency)
+    order = _internal_order(graph)
     if order is None:
         return _fit_in_chunks(method, graph, split, callbacks, checkpoint)
     results = _fit_in_chunks(
         method, graph.reorder(order), split.reorder(order), callbacks, checkpoint
     )
     return [result.reorder(np.argsort(order)) for result in results]
+
+
+def _internal_order(graph: Graph) -> NDArray[np.int64] | None:
+    """The order of nodes to compute in: by id, and by locality in large graphs; None: as it is."""
+    order = graph.id_order
+    sorted_already = bool((order == np.arange(graph.num_nodes)).all())
+    adjacency = graph.adjacency if sorted_already else graph.adjacency[order][:, order]
+    locality = locality_order(adjacency)
+    if locality is not None:
+        return order[locality]
+    return None if sorted_already else order
 
 
 def _fit_in_chunks(

@@ -45,10 +45,10 @@ def paper_preset(alpha: float, beta: float, gamma: float, **settings: Any) -> di
 class DCGST(NeuralMethod):
     r"""Self-training that selects the pseudo-labels which minimize the distribution shift.
 
-    Each stage has two steps. First, a teacher is trained on training labels and pseudo-labels, jointly with
-    an edge predictor that samples graph variants in which labeled nodes (training labels and
-    pseudo-labels) and the pool are similarly distributed. Second, pseudo-labels are selected: of
-    the K most confident nodes per class, the half C' that minimizes
+    Each stage has two steps. First, a teacher is trained on training labels and pseudo-labels,
+    jointly with an edge predictor that samples graph variants in which labeled nodes (training
+    labels and pseudo-labels) and the pool are similarly distributed. Second, pseudo-labels are
+    selected: of the K most confident nodes per class, the half C' that minimizes
 
     .. math:: D(Z_U, Z_{C' \cup V_L}) - \gamma\,NER(N(C'))
 
@@ -153,8 +153,8 @@ class DCGST(NeuralMethod):
         return self.max_stages + 2
 
     def solve(self, problem: Problem) -> list[Result]:
-        # Algorithm 1. Line 2, the partition of the labeled nodes into training and validation nodes,
-        # is in ``problem``.
+        # Algorithm 1. Line 2, the partition of labeled nodes into training and validation nodes, is
+        # in ``problem``.
         # Line 3: pretrain the teacher.
         teacher = self.create_teacher(problem)
         teacher.pretrain(self.training_options)

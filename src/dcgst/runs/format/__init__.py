@@ -9,6 +9,7 @@ from dcgst.runs.format.layout import (
     REPORT,
     Stored,
     identity,
+    locked,
     prepare,
     remove,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "REPORT",
     "Stored",
     "identity",
+    "locked",
     "prepare",
     "read",
     "remove",

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from dcgst.errors import InputError
+from dcgst.errors import InputError, WriteError
 from dcgst.files import TEMPORARY, write_text
 from dcgst.graph import Graph
 from dcgst.methods import Result
@@ -22,11 +22,15 @@ from dcgst.splits import Split
 from dcgst.version import VERSION
 
 FORMAT = 2
-RUN, BEGUN, CHECKPOINT = "run.json", "begun.json", "checkpoint"
+RUN, BEGUN, CHECKPOINT, LOCK = "run.json", "begun.json", "checkpoint", ".lock"
 PREDICTIONS, HISTORY, AUDIT_TABLE = "predictions.csv", "history.csv", "audit.csv.gz"
 ARRAYS, MODELS, METRICS, REPORT = "graph.npz", "model.safetensors", "metrics.json", "report.html"
 FILES = (RUN, PREDICTIONS, AUDIT_TABLE, HISTORY, MODELS, ARRAYS, METRICS, REPORT, BEGUN)
 """All files; ``begun.json`` is removed last, because it marks the folder as a run folder."""
+
+
+VERIFIED = (PREDICTIONS, AUDIT_TABLE, HISTORY, MODELS, ARRAYS, METRICS)
+"""Files whose SHA-256 digests are in ``run.json``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,23 +64,66 @@ def identity(
     return {"format": FORMAT, "dcgst": VERSION, "fingerprint": digest.hexdigest()[:16]}
 
 
+def digest_of(content: bytes) -> str:
+    """SHA-256 digest of the content of a file."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def seal(info: Mapping[str, Any]) -> dict[str, Any]:
+    """``run.json`` with the digest of its own content."""
+    content = {key: value for key, value in info.items() if key != "digest"}
+    return {**content, "digest": digest_of(json.dumps(content, sort_keys=True).encode())}
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Create the folder and keep other processes from writing to it at the same time."""
+    from filelock import FileLock, Timeout
+
+    try:
+        existed = folder.exists()
+        folder.mkdir(parents=True, exist_ok=True)
+        _check_own(folder)
+        lock = FileLock(folder / LOCK, timeout=0)
+        lock.acquire()
+    except Timeout as error:
+        raise InputError(
+            f"another process is fitting into {folder}; wait for it, or choose another folder"
+        ) from error
+    except OSError as error:
+        raise WriteError(f"{folder} cannot be written: {error.strerror or error}") from error
+    try:
+        yield
+    finally:
+        (folder / LOCK).unlink(missing_ok=True)
+        lock.release()
+        if not existed:
+            with contextlib.suppress(OSError):  # not empty
+                folder.rmdir()
+
+
+def _check_own(folder: Path) -> list[str]:
+    """The names of the files in the folder; raises if there are files of another origin."""
+    names = sorted(path.name for path in folder.iterdir() if path.suffix != TEMPORARY)
+    names = [name for name in names if name != LOCK]
+    if names and BEGUN not in names:
+        raise InputError(f"{folder} contains other files ({names[0]}); choose another folder")
+    return names
+
+
 def prepare(
     folder: Path, identity: Mapping[str, Any], *, resume: bool = False, overwrite: bool = False
 ) -> bool:
-    """Create the folder, or check what an earlier fit left in it.
+    """Prepare a locked folder, or check what an earlier fit left in it.
 
     Returns:
         whether the folder already holds the complete run.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        names = sorted(path.name for path in folder.iterdir() if path.suffix != TEMPORARY)
+        names = _check_own(folder)
         begun = BEGUN in names
-        if names and not begun:
-            raise InputError(f"{folder} contains other files ({names[0]}); choose another folder")
         if begun and overwrite:
             remove(folder)
-            folder.mkdir(parents=True, exist_ok=True)
         elif begun and not resume:
             what = "a run" if RUN in names else "an interrupted run"
             raise InputError(
@@ -89,29 +136,33 @@ def prepare(
                     f"{folder} was started with another graph, other labels or settings, or by "
                     "another version; use --overwrite to replace it"
                 )
+            _remove_temporary(folder)
             return RUN in names
         write_text(folder / BEGUN, json.dumps(identity))
     except OSError as error:
-        raise InputError(f"{folder} cannot be written: {error.strerror or error}") from error
+        raise WriteError(f"{folder} cannot be written: {error.strerror or error}") from error
     return False
 
 
 def remove(folder: Path) -> None:
-    """Remove the files of a run, and the folder if nothing else is in it."""
+    """Remove the files of a run; other files stay."""
     shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
-    for path in folder.glob(f".*{TEMPORARY}"):
-        path.unlink(missing_ok=True)
+    _remove_temporary(folder)
     for name in FILES:
         (folder / name).unlink(missing_ok=True)
-    with contextlib.suppress(OSError):
-        folder.rmdir()
+
+
+def _remove_temporary(folder: Path) -> None:
+    """Remove temporary files that a killed process left behind."""
+    for path in folder.rglob(f".*{TEMPORARY}"):
+        path.unlink(missing_ok=True)
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object; raises if the file is damaged."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path} is damaged ({error}); fit again with --overwrite") from error
     if not isinstance(found, dict):
         raise InputError(f"{path} is damaged (not a JSON object); fit again with --overwrite")

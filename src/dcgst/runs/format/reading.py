@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from dcgst.errors import InputError
+from dcgst.evaluate.calibration import Calibration
 from dcgst.graph import UNKNOWN, Graph
+from dcgst.graph.csr import checked_csr
+from dcgst.io import Columns, FeatureEncoder
+from dcgst.io.npz import read_npz_arrays
 from dcgst.methods import Result
 from dcgst.methods.core.trace import AUDIT, EDGE_PROBABILITIES
 from dcgst.nn import Backbone
@@ -30,9 +33,13 @@ from dcgst.runs.format.layout import (
     HISTORY,
     MODELS,
     RUN,
+    VERIFIED,
     Stored,
+    digest_of,
     read_json,
+    seal,
 )
+from dcgst.runs.format.writing import check_finite
 from dcgst.splits import Split
 
 DAMAGED = (
@@ -40,6 +47,7 @@ DAMAGED = (
     EOFError,
     IndexError,
     KeyError,
+    MemoryError,
     OSError,
     OverflowError,
     RuntimeError,
@@ -77,6 +85,9 @@ def read(folder: Path) -> Stored:
             f"{folder} has format {info.get('format')} (dcgst {info.get('dcgst')}), this version "
             f"reads formats 1 and {FORMAT}; fit again, or use the version that wrote it"
         )
+    if info["format"] == FORMAT:
+        _verify(folder, info)
+        del info["digest"]
     try:
         return _read(folder, info)
     except InputError:
@@ -87,8 +98,30 @@ def read(folder: Path) -> Stored:
         ) from error
 
 
+def _verify(folder: Path, info: Mapping[str, Any]) -> None:
+    """Compare every file with its digest."""
+    if info != seal(info) or not isinstance(info.get("files"), dict):
+        raise InputError(f"{folder / RUN} was changed or damaged; fit again with --overwrite")
+    for name, digest in info["files"].items():
+        if name not in VERIFIED:
+            raise InputError(f"{folder / RUN} names an unknown file, {name!r}; fit again")
+        path = folder / name
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise InputError(
+                f"{path} cannot be read: {error.strerror or error}; restore it, or fit again with "
+                "--overwrite"
+            ) from error
+        if digest_of(content) != digest:
+            raise InputError(
+                f"{path} was changed or damaged since the fit; restore it, or fit again with "
+                "--overwrite"
+            )
+
+
 def _read(folder: Path, info: dict[str, Any]) -> Stored:
-    arrays = _read_arrays(folder / ARRAYS)
+    arrays = read_npz_arrays(folder / ARRAYS)
     graph = _graph_of(arrays, str(info["name"]))
     if info["format"] == 1:
         info = v1.upgrade_info(info)
@@ -96,9 +129,8 @@ def _read(folder: Path, info: dict[str, Any]) -> Stored:
     for key, kind in REQUIRED.items():
         if not isinstance(info[key], kind):
             raise TypeError(f"{key} is {type(info[key]).__name__}")
-    for key in ("proba", "labeled_stage", "agreement"):
-        if len(arrays[key]) != graph.num_nodes:
-            raise ValueError(f"{key} has {len(arrays[key])} rows for {graph.num_nodes} nodes")
+    _check_info(info)
+    _check_arrays(arrays, graph)
     split = Split.of(arrays["train"], arrays["val"], arrays["pool"])
     if (arrays["test"] != split.test(graph)[0]).any():
         split = replace(split, official_test=arrays["test"][None])
@@ -116,24 +148,41 @@ def _read(folder: Path, info: dict[str, Any]) -> Stored:
     return Stored(info, graph, split, result)
 
 
-def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except DAMAGED as error:
-        raise InputError(f"{path} is damaged ({error}); fit again with --overwrite") from error
+def _check_info(info: Mapping[str, Any]) -> None:
+    """Raise if a part of ``run.json`` does not have the expected keys."""
+    Calibration(**info["calibration"])
+    Columns(**info["columns"])
+    FeatureEncoder.from_json(info["encoder"] or [])
+
+
+def _check_arrays(arrays: Mapping[str, NDArray[Any]], graph: Graph) -> None:
+    """Raise unless all arrays have the shape and type of their meaning."""
+    n, classes = graph.num_nodes, graph.num_classes
+    expected = {
+        "proba": ("f", (n, classes)),
+        "labeled_stage": ("i", (n,)),
+        "agreement": ("f", (n,)),
+        **dict.fromkeys(("train", "val", "pool", "test"), ("b", (n,))),
+    }
+    for name, (kind, shape) in expected.items():
+        array = arrays[name]
+        if array.shape != shape or array.dtype.kind != kind:
+            raise ValueError(f"{name} is {array.dtype} {array.shape}, expected {shape}")
+    proba = arrays["proba"]
+    if not (np.isfinite(proba).all() and (proba >= 0).all()):
+        raise ValueError("proba has values that are not probabilities")
 
 
 def _graph_of(arrays: Mapping[str, NDArray[Any]], name: str) -> Graph:
     """The graph; it has masks if more labels are known than were given."""
     n = len(arrays["labels"])
     parts = tuple(arrays[f"features_{part}"] for part in ("data", "indices", "indptr"))
-    features = sp.csr_array(parts, shape=tuple(arrays["features_shape"]))
+    features = checked_csr(parts, arrays["features_shape"], "features")
     links = tuple(arrays[f"adjacency_{part}"] for part in ("data", "indices", "indptr"))
     given = arrays["train"] | arrays["val"]
     all_given = ((arrays["labels"] != UNKNOWN) == given).all()
     return Graph(
-        sp.csr_array(links, shape=(n, n)),
+        checked_csr(links, (n, n), "adjacency"),
         features.toarray() if arrays["features_dense"] else features,
         arrays["labels"],
         tuple(str(class_name) for class_name in arrays["class_names"]),
@@ -163,6 +212,7 @@ def _read_models(path: Path, configs: Sequence[Mapping[str, Any]]) -> tuple[Back
         return ()
     try:
         tensors = load_file(path)
+        check_finite(tensors)
         networks = []
         for index, config in enumerate(configs):
             network = Backbone.from_config(config)

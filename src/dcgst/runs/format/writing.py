@@ -15,9 +15,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from safetensors.torch import save
+from torch import Tensor
 
-from dcgst.files import write_bytes, write_rows, write_text
+from dcgst.errors import InputError
+from dcgst.files import rows_to_csv, write_bytes, write_text
 from dcgst.graph import Graph
+from dcgst.methods import Result
 from dcgst.methods.core.trace import AUDIT
 from dcgst.runs.format.layout import (
     ARRAYS,
@@ -29,6 +32,8 @@ from dcgst.runs.format.layout import (
     PREDICTIONS,
     RUN,
     Stored,
+    digest_of,
+    seal,
 )
 
 
@@ -37,23 +42,51 @@ def write(
     stored: Stored,
     predictions: Sequence[Mapping[str, Any]],
     metrics: Mapping[str, Any],
+    *,
+    spreadsheet: bool = False,
 ) -> None:
-    """Write all files, ``run.json`` last, and remove the checkpoint."""
+    """Write all files, ``run.json`` last, and remove the checkpoint.
+
+    Args:
+        folder: the run folder.
+        stored: what to write; the digests of the files are added to its ``info``.
+        predictions: rows of ``predictions.csv``.
+        metrics: content of ``metrics.json``.
+        spreadsheet: whether ``predictions.csv`` must be safe to open in a spreadsheet.
+    """
     result = stored.result
-    write_rows(folder / PREDICTIONS, predictions)
-    write_rows(folder / HISTORY, result.history)
-    write_bytes(folder / AUDIT_TABLE, _audit_to_csv(result.audit, stored.graph))
+    contents = {
+        PREDICTIONS: rows_to_csv(predictions, spreadsheet=spreadsheet).encode(),
+        HISTORY: rows_to_csv(result.history).encode(),
+        AUDIT_TABLE: _audit_to_csv(result.audit, stored.graph),
+        ARRAYS: _arrays_to_npz(stored),
+        METRICS: (json.dumps(metrics, indent=1) + "\n").encode(),
+    }
     if result.models:
-        tensors = {
-            f"{index}.{name}": tensor.detach().cpu().contiguous()
-            for index, network in enumerate(result.models)
-            for name, tensor in network.state_dict().items()
-        }
-        write_bytes(folder / MODELS, save(tensors))
-    write_bytes(folder / ARRAYS, _arrays_to_npz(stored))
-    write_text(folder / METRICS, json.dumps(metrics, indent=1) + "\n")
-    write_text(folder / RUN, json.dumps(stored.info, indent=1) + "\n")
+        contents[MODELS] = save(_tensors_of(result))
+    for name, content in contents.items():
+        write_bytes(folder / name, content)
+    stored.info["files"] = {name: digest_of(content) for name, content in contents.items()}
+    write_text(folder / RUN, json.dumps(seal(stored.info), indent=1) + "\n")
     shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
+
+
+def _tensors_of(result: Result) -> dict[str, Tensor]:
+    """The parameters of all networks; raises if one is not finite."""
+    tensors = {
+        f"{index}.{name}": tensor.detach().cpu().contiguous()
+        for index, network in enumerate(result.models)
+        for name, tensor in network.state_dict().items()
+    }
+    check_finite(tensors)
+    return tensors
+
+
+def check_finite(tensors: Mapping[str, Tensor]) -> None:
+    """Raise if a parameter is NaN or infinite."""
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise InputError(f"parameter {name} of the network has values that are not finite")
 
 
 def _audit_to_csv(audit: NDArray[np.void], graph: Graph) -> bytes:

@@ -1,0 +1,126 @@
+"""How much memory this process may use: by machine, container, ``ulimit`` and ``--memory``."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+
+import psutil
+
+from dcgst.errors import InputError
+
+try:
+    import resource
+except ImportError:  # Windows has no such limits
+    resource = None  # type: ignore[assignment]
+
+_limit: int | None = None
+_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+_CGROUPS = Path("/sys/fs/cgroup")
+
+
+def parse_size(text: str) -> int:
+    """Number of bytes of a text like ``4GB``, ``512MiB`` or ``2g``; units are powers of 1024.
+
+    Example:
+        >>> parse_size("4GB") == parse_size("4096 MiB") == 4 * 2**30
+        True
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?\s*", text.lower())
+    if not found or float(found[1]) == 0:
+        raise InputError(f"a memory size is a number and a unit, like 4GB or 500MB, got {text!r}")
+    return int(float(found[1]) * _UNITS[found[2]])
+
+
+def limit_memory(size: int) -> None:
+    """Let this process use at most ``size`` bytes; allocations beyond it fail."""
+    global _limit
+    used = psutil.Process().memory_info().rss
+    if size <= used:
+        raise InputError(
+            f"a memory limit of {in_gib(size)} is less than the program itself needs "
+            f"({in_gib(used)})"
+        )
+    _limit = size
+    if resource is not None:
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        with contextlib.suppress(ValueError):  # a lower hard limit applies already
+            resource.setrlimit(resource.RLIMIT_DATA, (size, hard))
+
+
+def available_memory() -> int:
+    """Bytes that this process can still allocate."""
+    process = psutil.Process().memory_info()
+    bounds = [psutil.virtual_memory().available, *_cgroup_bounds(_CGROUPS)]
+    if resource is not None:
+        address_space, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if address_space != resource.RLIM_INFINITY:
+            bounds.append(address_space - process.vms)
+    if _limit is not None:
+        bounds.append(_limit - process.rss)
+    return max(0, int(min(bounds)))
+
+
+def check_memory(needed: float, what: str, remedy: str) -> None:
+    """Raise if more memory is needed than is available.
+
+    Args:
+        needed: number of bytes.
+        what: what needs them, the subject of the message.
+        remedy: what the user can do.
+    """
+    available = available_memory()
+    if needed > available:
+        raise InputError(
+            f"{what} about {in_gib(needed)} of memory, {in_gib(available)} are available; {remedy}"
+        )
+
+
+def in_gib(size: float) -> str:
+    """A number of bytes for people.
+
+    Example:
+        >>> in_gib(3 * 2**29)
+        '1.5 GiB'
+    """
+    return f"{size / 2**30:,.1f} GiB"
+
+
+def _cgroup_bounds(root: Path) -> list[int]:
+    """Limit minus usage of the control groups of this process, versions 1 and 2."""
+    bounds = []
+    for limit_name, usage_name, folder in _cgroup_folders(root):
+        try:
+            limit = int((folder / limit_name).read_text())
+            usage = int((folder / usage_name).read_text())
+        except (OSError, ValueError):  # no such file, or "max"
+            continue
+        if limit < 2**60:
+            bounds.append(limit - usage)
+    return bounds
+
+
+def _cgroup_folders(root: Path) -> list[tuple[str, str, Path]]:
+    """Names of the limit and usage files, and the folder, of each group from the root down."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return []
+    found = []
+    for line in lines:
+        _, controllers, group = line.split(":", 2)
+        if controllers == "":
+            top, names = root, ("memory.max", "memory.current")
+        elif "memory" in controllers.split(","):
+            top, names = root / "memory", ("memory.limit_in_bytes", "memory.usage_in_bytes")
+        else:
+            continue
+        folder = top / group.strip("/")
+        # Inside a container the path may be that of the host: the root is then the own group.
+        while True:
+            found.append((*names, folder))
+            if folder == top or top not in folder.parents:
+                break
+            folder = folder.parent
+    return found
