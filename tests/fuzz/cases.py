@@ -1,0 +1,401 @@
+"""Strategies that generate cases: files to write, and commands to run on them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays_of
+
+from dcgst import DCGST, Columns, fit, read
+from dcgst.engine.training import StageEnd
+from dcgst.files import rows_to_csv
+from dcgst.runs.format.layout import digest_of, seal
+from tests.runs.helpers import QUICK, small_graph
+
+FIT = ("fit", "--label", "label", "-o", "out", "--no-report", "--method")
+
+
+@dataclass(frozen=True)
+class Case:
+    """Files by name, and the command to run in their folder.
+
+    Attributes:
+        files: content by name.
+        command: arguments of ``dcgst``.
+        creates: name of the run folder that the command creates, if it does.
+        folder: a function that returns a folder to copy first.
+        expected: files that must have this content if the command succeeds.
+    """
+
+    files: dict[str, bytes]
+    command: tuple[str, ...]
+    creates: str | None = None
+    folder: Callable[[], Path] | None = None
+    expected: dict[str, bytes] = field(default_factory=dict)
+
+    def write(self, folder: Path) -> None:
+        if self.folder is not None:
+            shutil.copytree(self.folder(), folder / self.folder().name)
+        for name, content in self.files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+
+
+# --- valid files ------------------------------------------------------------------------------
+
+NODES = b"id,size,color,text,label\n" + b"".join(
+    b"n%d,%d.5,%s,%s,%s\n"
+    % (i, i * 7 % 11, (b"red", b"blue")[i % 2], b"a few words here" if i % 3 else b"other words",
+       (b"x", b"y", b"", b"")[i % 4])
+    for i in range(12)
+)  # fmt: skip
+EDGES = b"source,target,weight\n" + b"".join(
+    b"n%d,n%d,%d\n" % (i, (i + 1) % 12, 1 + i % 3) for i in range(12)
+)
+
+
+def arrays() -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    ring = np.arange(12)
+    return {
+        "edge_index": np.stack([ring, (ring + 1) % 12]),
+        "x": rng.random((12, 4)),
+        "y": np.array([0, 1, -1, -1] * 3),
+    }
+
+
+def npz(values: dict[str, Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, **values)
+    return buffer.getvalue()
+
+
+def sparse_arrays() -> dict[str, Any]:
+    values = arrays()
+    del values["x"]
+    return values | {
+        "x_data": np.ones(24),
+        "x_indices": np.tile([0, 2], 12),
+        "x_indptr": np.arange(0, 25, 2),
+        "x_shape": np.array([12, 4]),
+    }
+
+
+@cache
+def valid_file(kind: str) -> bytes:
+    if kind == "npz":
+        return npz(sparse_arrays())
+    if kind == "pt":
+        import torch
+
+        buffer = io.BytesIO()
+        torch.save({key: torch.tensor(value) for key, value in arrays().items()}, buffer)
+        return buffer.getvalue()
+    if kind == "graphml":
+        import networkx as nx
+
+        graph = nx.cycle_graph(12)
+        for node in graph:
+            graph.nodes[node].update(size=node * 1.5, label=("x", "y", "", "")[node % 4])
+        return "\n".join(nx.generate_graphml(graph)).encode()
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    buffer = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.csv.read_csv(io.BytesIO(NODES)), buffer)
+    return buffer.getvalue()
+
+
+@cache
+def valid_run() -> Path:
+    """A run folder; it exists as long as the process."""
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-")) / "run"
+    fit(small_graph(40), folder, DCGST(**QUICK))
+    return folder
+
+
+# --- strategies -------------------------------------------------------------------------------
+
+
+@st.composite
+def damaged(draw: Callable[..., Any], content: bytes) -> bytes:
+    """The content with up to four changes: bits, bytes, pieces removed, repeated or inserted."""
+    changed = bytearray(content)
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, max(0, len(changed) - 1)))
+        match draw(st.sampled_from(("flip", "set", "cut", "remove", "repeat", "insert"))):
+            case "flip" if changed:
+                changed[at] ^= 1 << draw(st.integers(0, 7))
+            case "set" if changed:
+                changed[at] = draw(st.integers(0, 255))
+            case "cut":
+                del changed[at:]
+            case "remove":
+                del changed[at : at + draw(st.integers(1, 40))]
+            case "repeat":
+                changed[at:at] = changed[at : at + draw(st.integers(1, 40))]
+            case "insert":
+                changed[at:at] = draw(st.binary(max_size=20))
+    return bytes(changed)
+
+
+STRANGE = [
+    "",
+    "1",
+    "-1",
+    "0",
+    "nan",
+    "inf",
+    "-inf",
+    "1e30",
+    "1e31",
+    "1e-30",
+    "1e308",
+    "1e400",
+    "x",
+    "n1",
+    "n2",
+    "NULL",
+    "true",
+    "2024-01-01",
+    "=1+1",
+    "\x1b[31m",
+    "a b c d",
+    "ü",
+    "\u202e",
+    '"',
+    "'",
+    "1,5",
+    "$3",
+    "٣",
+    "0x10",
+    "1_000",
+    " ",
+    "\t",
+    "[red]",
+]
+CELLS = st.one_of(
+    st.sampled_from(STRANGE),
+    st.text(max_size=6),
+    st.floats().map(str),
+    st.integers().map(str),
+)
+
+
+def csv_text(rows: list[list[str]]) -> bytes:
+    import csv
+
+    buffer = io.StringIO()
+    csv.writer(buffer).writerows(rows)
+    return buffer.getvalue().encode("utf-8", "replace")
+
+
+@st.composite
+def tables(draw: Callable[..., Any]) -> Case:
+    """A node table of any cells, and edges between its ids, now and then of any cells as well."""
+    columns = draw(st.integers(1, 4))
+    count = draw(st.integers(2, 12))
+    rows = [["id", *(f"c{i}" for i in range(columns)), "label"]]
+    for number in range(count):
+        cells = [draw(CELLS) for _ in range(columns)]
+        label = draw(st.sampled_from(["x", "y", "", draw(CELLS)]))
+        node = f"n{number}" if draw(st.integers(0, 20)) else draw(CELLS)
+        rows.append([node, *cells, label])
+    ends = st.integers(0, count).map(lambda i: f"n{i}")
+    edges = [["source", "target", "weight"]]
+    for _ in range(draw(st.integers(0, 15))):
+        weight = draw(st.one_of(st.just("1"), CELLS))
+        edges.append([draw(ends), draw(ends), weight])
+    method = draw(st.sampled_from(("em", "gcn", "lp", "dcgst", "cs")))
+    settings = ("--set", "epochs=3") if method in ("gcn", "cs") else ()
+    if method == "dcgst":
+        settings = (*(f"--set={k}={v}" for k, v in QUICK.items()), "--replicas", "1")
+    return Case(
+        {"nodes.csv": csv_text(rows), "edges.csv": csv_text(edges)},
+        (*FIT, method, *settings, "--drop-unknown", "nodes.csv", "edges.csv"),
+        "out",
+    )
+
+
+def damaged_file(kind: str) -> st.SearchStrategy[Case]:
+    """A damaged graph file or Parquet table."""
+    name = f"graph.{kind}"
+    if kind == "parquet":
+        files = {"edges.csv": EDGES}
+        command = (*FIT, "em", name, "edges.csv")
+    else:
+        files = {}
+        label = ("--label", "label") if kind == "graphml" else ()
+        command = ("fit", name, *label, "-o", "out", "--no-report", "--method", "em")
+    return damaged(valid_file(kind)).map(
+        lambda content: Case({name: content, **files}, command, "out")
+    )
+
+
+def damaged_csv() -> st.SearchStrategy[Case]:
+    def case(content: tuple[bytes, bytes]) -> Case:
+        files = {"nodes.csv": content[0], "edges.csv": content[1]}
+        return Case(files, (*FIT, "em", "nodes.csv", "edges.csv"), "out")
+
+    either = st.one_of(
+        st.tuples(damaged(NODES), st.just(EDGES)), st.tuples(st.just(NODES), damaged(EDGES))
+    )
+    return either.map(case)
+
+
+ANY_ARRAY = arrays_of.arrays(
+    st.one_of(
+        arrays_of.integer_dtypes(endianness="="),
+        arrays_of.floating_dtypes(endianness="="),
+        arrays_of.boolean_dtypes(),
+        arrays_of.unicode_string_dtypes(endianness="=", max_len=3),
+        arrays_of.datetime64_dtypes(endianness="="),
+    ),
+    arrays_of.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=13),
+)
+
+
+EXTREMES = (-1, 10**6, 10**9, 10**18, 2**31, -(2**63), 0, 1e30, 1e-40)
+
+
+@st.composite
+def any_arrays(draw: Callable[..., Any]) -> Case:
+    """An npz file in which one or two arrays are replaced, or single values are extreme."""
+    values = draw(st.sampled_from((arrays, sparse_arrays)))()
+    for _ in range(draw(st.integers(1, 2))):
+        name = draw(st.sampled_from(sorted(values)))
+        if draw(st.booleans()) or values[name].size == 0:
+            values[name] = draw(ANY_ARRAY)
+        else:
+            extreme = draw(st.sampled_from(EXTREMES))
+            array = values[name].astype(type(extreme)) if draw(st.booleans()) else values[name]
+            flat = array.copy().reshape(-1)
+            with np.errstate(all="ignore"):
+                flat[draw(st.integers(0, flat.size - 1))] = np.array(extreme).astype(flat.dtype)
+            values[name] = flat.reshape(array.shape)
+    method = draw(st.sampled_from(("em", "gcn")))
+    settings = ("--set", "epochs=3") if method == "gcn" else ()
+    command = ("fit", "g.npz", "-o", "out", "--no-report", "--method", method, *settings)
+    return Case({"g.npz": npz(values)}, command, "out")
+
+
+COMMANDS = st.sampled_from(
+    (
+        ("predict", "run"),
+        ("explain", "run", "3"),
+        ("suggest", "run", "-n", "2"),
+        ("report", "run"),
+    )
+)
+
+
+@st.composite
+def damaged_runs(draw: Callable[..., Any]) -> Case:
+    """A run folder with a damaged file; in half of the cases the digests fit the damage."""
+    names = sorted(path.name for path in valid_run().iterdir())
+    name = draw(st.sampled_from(names))
+    content = draw(damaged((valid_run() / name).read_bytes()))
+    files = {f"run/{name}": content}
+    if draw(st.booleans()) and name != "run.json":
+        info = json.loads((valid_run() / "run.json").read_text())
+        if name in info["files"]:
+            info["files"][name] = digest_of(content)
+        files["run/run.json"] = json.dumps(seal(info)).encode()
+    return Case(files, draw(COMMANDS), folder=valid_run)
+
+
+JSON_VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@st.composite
+def changed_runs(draw: Callable[..., Any]) -> Case:
+    """A run folder in which entries of run.json or arrays are replaced; all digests fit."""
+    info = json.loads((valid_run() / "run.json").read_text())
+    files = {}
+    if draw(st.booleans()):
+        key = draw(st.sampled_from(sorted(info)))
+        if draw(st.booleans()) and isinstance(info[key], dict) and info[key]:
+            inner = draw(st.sampled_from(sorted(info[key])))
+            info[key][inner] = draw(JSON_VALUES)
+        else:
+            info[key] = draw(JSON_VALUES)
+    else:
+        with np.load(valid_run() / "graph.npz") as archive:
+            values = {name: archive[name] for name in archive.files}
+        name = draw(st.sampled_from(sorted(values)))
+        values[name] = draw(ANY_ARRAY)
+        files["run/graph.npz"] = npz(values)
+        info["files"]["graph.npz"] = digest_of(files["run/graph.npz"])
+    files["run/run.json"] = json.dumps(seal(info)).encode()
+    return Case(files, draw(COMMANDS), folder=valid_run)
+
+
+RESUMED = DCGST(**QUICK)
+
+
+@cache
+def interrupted_fit() -> Path:
+    """A folder ``out`` of a fit to the valid tables that was interrupted in its second stage."""
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
+    for name, content in (("nodes.csv", NODES), ("edges.csv", EDGES)):
+        (folder / name).write_bytes(content)
+    data = read(folder / "nodes.csv", folder / "edges.csv", Columns(label="label"))
+    (folder / "expected.csv").write_text(
+        rows_to_csv(fit(data, folder / "whole", RESUMED).predictions)
+    )
+
+    def interrupt(event: object) -> None:
+        if isinstance(event, StageEnd):
+            raise KeyboardInterrupt
+
+    with contextlib.suppress(KeyboardInterrupt):
+        fit(data, folder / "out", RESUMED, callbacks=[interrupt])
+    return folder / "out"
+
+
+@st.composite
+def damaged_checkpoints(draw: Callable[..., Any]) -> Case:
+    """An interrupted fit with a damaged file; resumed, it must give the same predictions."""
+    out = interrupted_fit()
+    paths = sorted(path for path in out.rglob("*") if path.is_file())
+    path = draw(st.sampled_from(paths))
+    files = {
+        "nodes.csv": NODES,
+        "edges.csv": EDGES,
+        str(path.relative_to(out.parent)): draw(damaged(path.read_bytes())),
+    }
+    settings = tuple(f"--set={key}={value}" for key, value in QUICK.items())
+    command = (*FIT, "dcgst", *settings, "--replicas", "1", "--resume", "nodes.csv", "edges.csv")
+    expected = {"out/predictions.csv": (out.parent / "expected.csv").read_bytes()}
+    return Case(files, command, folder=interrupted_fit, expected=expected)
+
+
+STRATEGIES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
+    "tables": tables,
+    "csv": damaged_csv,
+    "parquet": lambda: damaged_file("parquet"),
+    "graphml": lambda: damaged_file("graphml"),
+    "npz": lambda: damaged_file("npz"),
+    "arrays": any_arrays,
+    "pt": lambda: damaged_file("pt"),
+    "run": damaged_runs,
+    "run entries": changed_runs,
+    "checkpoint": damaged_checkpoints,
+}
