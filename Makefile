@@ -6,7 +6,7 @@ ifneq ($(wildcard ../shared/data),)
 export DCGST_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo test check format docs outputs results package mutants clean
+.PHONY: help demo test check format docs outputs results package mutants fuzz clean
 
 help:
 	@echo "make demo     install, then show the cost of biased labels on built-in data"
@@ -18,6 +18,7 @@ help:
 	@echo "make results  run missing experiments of the paper, update result pages and figures"
 	@echo "make package  build wheel and source distribution into dist/"
 	@echo "make mutants  change the code in 200 ways and report which changes no test detects"
+	@echo "make fuzz     run 10,000 generated and damaged inputs and report how each ended"
 	@echo "make clean    remove the environment, caches and build results"
 
 demo: $(VENV)/.ready
@@ -53,8 +54,11 @@ package: $(VENV)/.ready
 mutants: $(VENV)/.ready
 	$(BIN)/python tools/mutants.py
 
+fuzz: $(VENV)/.ready
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz
+
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .mutants build dist site
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .mutants .fuzz build dist site
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

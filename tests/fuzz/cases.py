@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +14,18 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
-from dcgst import DCGST, Columns, fit, read
-from dcgst.engine.training import StageEnd
-from dcgst.files import rows_to_csv
 from dcgst.runs.format.layout import digest_of, seal
-from tests.runs.helpers import QUICK, small_graph
+from tests.fuzz.valid import (
+    EDGES,
+    NODES,
+    arrays,
+    interrupted_fit,
+    npz,
+    sparse_arrays,
+    valid_file,
+    valid_run,
+)
+from tests.runs.helpers import QUICK
 
 FIT = ("fit", "--label", "label", "-o", "out", "--no-report", "--method")
 
@@ -52,82 +56,6 @@ class Case:
             (folder / name).write_bytes(content)
 
 
-# --- valid files ------------------------------------------------------------------------------
-
-NODES = b"id,size,color,text,label\n" + b"".join(
-    b"n%d,%d.5,%s,%s,%s\n"
-    % (i, i * 7 % 11, (b"red", b"blue")[i % 2], b"a few words here" if i % 3 else b"other words",
-       (b"x", b"y", b"", b"")[i % 4])
-    for i in range(12)
-)  # fmt: skip
-EDGES = b"source,target,weight\n" + b"".join(
-    b"n%d,n%d,%d\n" % (i, (i + 1) % 12, 1 + i % 3) for i in range(12)
-)
-
-
-def arrays() -> dict[str, Any]:
-    rng = np.random.default_rng(0)
-    ring = np.arange(12)
-    return {
-        "edge_index": np.stack([ring, (ring + 1) % 12]),
-        "x": rng.random((12, 4)),
-        "y": np.array([0, 1, -1, -1] * 3),
-    }
-
-
-def npz(values: dict[str, Any]) -> bytes:
-    buffer = io.BytesIO()
-    np.savez(buffer, **values)
-    return buffer.getvalue()
-
-
-def sparse_arrays() -> dict[str, Any]:
-    values = arrays()
-    del values["x"]
-    return values | {
-        "x_data": np.ones(24),
-        "x_indices": np.tile([0, 2], 12),
-        "x_indptr": np.arange(0, 25, 2),
-        "x_shape": np.array([12, 4]),
-    }
-
-
-@cache
-def valid_file(kind: str) -> bytes:
-    if kind == "npz":
-        return npz(sparse_arrays())
-    if kind == "pt":
-        import torch
-
-        buffer = io.BytesIO()
-        torch.save({key: torch.tensor(value) for key, value in arrays().items()}, buffer)
-        return buffer.getvalue()
-    if kind == "graphml":
-        import networkx as nx
-
-        graph = nx.cycle_graph(12)
-        for node in graph:
-            graph.nodes[node].update(size=node * 1.5, label=("x", "y", "", "")[node % 4])
-        return "\n".join(nx.generate_graphml(graph)).encode()
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    buffer = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.csv.read_csv(io.BytesIO(NODES)), buffer)
-    return buffer.getvalue()
-
-
-@cache
-def valid_run() -> Path:
-    """A run folder; it exists as long as the process."""
-    folder = Path(tempfile.mkdtemp(prefix="fuzz-")) / "run"
-    fit(small_graph(40), folder, DCGST(**QUICK))
-    return folder
-
-
-# --- strategies -------------------------------------------------------------------------------
-
-
 @st.composite
 def damaged(draw: Callable[..., Any], content: bytes) -> bytes:
     """The content with up to four changes: bits, bytes, pieces removed, repeated or inserted."""
@@ -150,41 +78,9 @@ def damaged(draw: Callable[..., Any], content: bytes) -> bytes:
     return bytes(changed)
 
 
-STRANGE = [
-    "",
-    "1",
-    "-1",
-    "0",
-    "nan",
-    "inf",
-    "-inf",
-    "1e30",
-    "1e31",
-    "1e-30",
-    "1e308",
-    "1e400",
-    "x",
-    "n1",
-    "n2",
-    "NULL",
-    "true",
-    "2024-01-01",
-    "=1+1",
-    "\x1b[31m",
-    "a b c d",
-    "ü",
-    "\u202e",
-    '"',
-    "'",
-    "1,5",
-    "$3",
-    "٣",
-    "0x10",
-    "1_000",
-    " ",
-    "\t",
-    "[red]",
-]
+STRANGE = ["", "1", "-1", "0", "nan", "inf", "-inf", "1e30", "1e31", "1e-30", "1e308", "1e400", "x",
+           "n1", "n2", "NULL", "true", "2024-01-01", "=1+1", "\x1b[31m", "a b c d", "ü", "\u202e",
+           '"', "'", "1,5", "$3", "٣", "0x10", "1_000", " ", "\t", "[red]"]  # fmt: skip
 CELLS = st.one_of(
     st.sampled_from(STRANGE),
     st.text(max_size=6),
@@ -345,29 +241,6 @@ def changed_runs(draw: Callable[..., Any]) -> Case:
         info["files"]["graph.npz"] = digest_of(files["run/graph.npz"])
     files["run/run.json"] = json.dumps(seal(info)).encode()
     return Case(files, draw(COMMANDS), folder=valid_run)
-
-
-RESUMED = DCGST(**QUICK)
-
-
-@cache
-def interrupted_fit() -> Path:
-    """A folder ``out`` of a fit to the valid tables that was interrupted in its second stage."""
-    folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
-    for name, content in (("nodes.csv", NODES), ("edges.csv", EDGES)):
-        (folder / name).write_bytes(content)
-    data = read(folder / "nodes.csv", folder / "edges.csv", Columns(label="label"))
-    (folder / "expected.csv").write_text(
-        rows_to_csv(fit(data, folder / "whole", RESUMED).predictions)
-    )
-
-    def interrupt(event: object) -> None:
-        if isinstance(event, StageEnd):
-            raise KeyboardInterrupt
-
-    with contextlib.suppress(KeyboardInterrupt):
-        fit(data, folder / "out", RESUMED, callbacks=[interrupt])
-    return folder / "out"
 
 
 @st.composite

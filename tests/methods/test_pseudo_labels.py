@@ -75,12 +75,12 @@ def test_restore_changes_one_run_to_an_earlier_stage():
     both = torch.tensor([True, True])
     state.apply(1, selection_of([[0, 2, 2, 2]] * 2, [[0, 1, 0, 0]] * 2), both)
     state.apply(2, selection_of([[0, 0, 0, 0]] * 2, [[0, 0, 1, 1]] * 2), both)
-    state.restore(run=0, stage=1)
+    state.restore(fit=0, stage=1)
     assert state.labels.tolist() == [[1, 2, -1, -1], [1, -1, 0, 0]]
     assert state.labeled_stage.tolist() == [
         [TRAINING_LABEL, 1, NOT_LABELED, NOT_LABELED],
         [TRAINING_LABEL, NOT_LABELED, 2, 2],
     ]
-    state.restore(run=1, stage=0)
+    state.restore(fit=1, stage=0)
     assert state.labels.tolist() == [[1, 2, -1, -1], [1, -1, -1, -1]]
     assert LABELS.tolist() == [[1, -1, -1, -1]], "the given labels were changed in place"

@@ -25,7 +25,7 @@ class TestAudit:
             ner=torch.tensor([[0.0] * 4, [5.0, 6.0, 7.0, 8.0]]),
             weight=torch.tensor([[0.0] * 4, [1.5, 2.5, 3.5, 4.5]]),
         )
-        table = selection.audit(run=1, stage=3)
+        table = selection.audit(fit=1, stage=3)
         assert table["stage"].tolist() == [3, 3]
         assert table["node"].tolist() == [1, 2]
         assert table["label"].tolist() == [1, 2]
@@ -35,10 +35,10 @@ class TestAudit:
         np.testing.assert_allclose(table["selection_score"], [0.2, 0.3])
         np.testing.assert_allclose(table["ner"], [6, 7])
         np.testing.assert_allclose(table["weight"], [2.5, 3.5])
-        assert len(selection.audit(run=0, stage=3)) == 0
+        assert len(selection.audit(fit=0, stage=3)) == 0
 
     def test_values_that_a_method_does_not_compute(self):
-        table = selection_of([[0, 1]], [[1, 1]]).audit(run=0, stage=1)
+        table = selection_of([[0, 1]], [[1, 1]]).audit(fit=0, stage=1)
         assert np.isnan(table["selection_score"]).all()
         assert np.isnan(table["ner"]).all()
         assert table["weight"].tolist() == [1, 1]
@@ -90,7 +90,7 @@ class TestTrace:
         selection = selection_of([[0, 0, 1, 1]] * 2, [[0, 0, 1, 0]] * 2)
         for stage in (1, 2, 3):
             trace.record(stage, selection, torch.tensor(LABELS), Z, BOTH)
-        trace.discard_after(run=0, stage=1)
+        trace.discard_after(fit=0, stage=1)
         assert [record["stage"] for record in trace.history[0]] == [0, 1]
         assert set(trace.audit(0)["stage"]) == {1}
         assert len(trace.predictions[0]) == 1

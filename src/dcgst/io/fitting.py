@@ -36,13 +36,14 @@ def fit_encoder(table: Table, names: Sequence[str], kinds: Mapping[str, str]) ->
         kinds: ``number``, ``category`` or ``text`` by column name; guessed for other columns.
 
     Returns:
-        The encoder. It does not contain columns that cannot be used; its notes give the reason.
+        The encoder, with columns sorted by name. It does not contain columns that cannot be used;
+        its notes give the reason.
 
     Example:
         >>> from pathlib import Path
         >>> columns = {"size": ["1", "3", ""], "on": ["0", "1", "1"], "unit": ["m", "m", "m"]}
         >>> encoder = fit_encoder(Table(Path("nodes.csv"), columns, [2, 3, 4]), list(columns), {})
-        >>> encoder.columns[0].mean, encoder.columns[0].std
+        >>> encoder.columns[1].mean, encoder.columns[1].std
         (2.0, 1.0)
         >>> for note in encoder.notes:
         ...     print(note)
