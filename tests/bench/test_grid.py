@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ from dcgst.bench.experiments import BASELINES, EXPERIMENTS, RATES, cells_of, sel
 from dcgst.bench.grid import estimate_seconds, missing_cells, run_grid
 from dcgst.bench.records import Records
 from dcgst.datasets import load
-from dcgst.errors import InputError
+from dcgst.errors import InputError, NumericalError
+from dcgst.methods import GCN
 from tests.bench.conftest import make_record
 
 # --- experiments -------------------------------------------------------------------------------
@@ -190,3 +192,35 @@ def test_time_estimate_uses_measured_times(records):
 def test_environment_variable_overrides_the_commit(monkeypatch):
     monkeypatch.setenv("DCGST_COMMIT", "abc")
     assert provenance.current_commit.__wrapped__() == "abc"
+
+
+class FailsOnce(GCN):
+    """Fails in its first attempt, as linear algebra on a shared GPU may."""
+
+    name = "fails_once"
+
+    def solve(self, problem):
+        marker = Path(os.environ["DCGST_MARKER"])
+        if not marker.exists():
+            marker.write_text("")
+            raise NumericalError("QR decomposition failed")
+        return super().solve(problem)
+
+
+class FailsAlways(GCN):
+    name = "fails_always"
+
+    def solve(self, problem):
+        raise NumericalError("QR decomposition failed")
+
+
+@pytest.mark.parametrize(("method", "succeeds"), [("FailsOnce", True), ("FailsAlways", False)])
+def test_a_cell_whose_computation_failed_is_run_again_once(tmp_path, monkeypatch, method, succeeds):
+    monkeypatch.setenv("DCGST_MARKER", str(tmp_path / "marker"))
+    name = f"tests.bench.test_grid:{method}"
+    settings = {"epochs": 3, "hidden": 8}
+    cell = Cell("synthetic", name, 0.02, "uniform", settings=settings, runs=1)
+    (result,) = run_grid([cell], Records(tmp_path / "r.jsonl"), device="cpu", workers=1)
+    assert (result.record is not None) == succeeds
+    assert result.first_error == "NumericalError: QR decomposition failed"
+    assert result.error == ("" if succeeds else "NumericalError: QR decomposition failed")

@@ -16,6 +16,9 @@ CONTENT = b"the expected content" * 1000
 
 
 @dataclass(frozen=True)
+pytestmark = pytest.mark.filterwarnings("ignore:.*is not the published file")
+
+
 class KnownSource(Source):
     """A source of one file with known content."""
 

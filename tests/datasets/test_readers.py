@@ -14,6 +14,8 @@ from dcgst.datasets import DATASETS, arxiv, load, official_available, seeds, syn
 from dcgst.datasets.pickles import read_pickle
 from dcgst.errors import InputError
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*is not the published file")
+
 
 def test_pickles_run_no_code(tmp_path):
     class Trap:
@@ -182,3 +184,28 @@ def test_released_sets_exist_for_some_rates_only(own_data):
     assert [nodes.tolist() for nodes in seeds.released_sets("ogbn-arxiv", 0.01)] == [[1, 3], [2]]
     with pytest.raises(InputError, match=r"--rate 0\.01 and 0\.05 only"):
         seeds.released_sets("ogbn-arxiv", 0.02)
+
+
+@pytest.mark.parametrize(
+    ("part", "content"),
+    [
+        ("graph", [1, 2, 3]),
+        ("graph", {0: 5}),
+        ("allx", {"a": 1}),
+        ("ally", [[1, 2], [3]]),
+        ("y", {1, 2}),
+    ],
+)
+def test_planetoid_files_of_another_type_are_refused(tmp_path, monkeypatch, part, content):
+    write_planetoid(tmp_path / "planetoid", "citeseer")
+    (tmp_path / "planetoid" / f"ind.citeseer.{part}").write_bytes(pickle.dumps(content, protocol=2))
+    monkeypatch.setenv("DCGST_DATA", str(tmp_path))
+    with pytest.raises(InputError, match=r"files ind.citeseer.\* in .* are not the dataset"):
+        load("citeseer")
+
+
+def test_files_that_differ_from_the_published_ones_are_reported(tmp_path, monkeypatch):
+    write_planetoid(tmp_path / "planetoid", "citeseer")
+    monkeypatch.setenv("DCGST_DATA", str(tmp_path))
+    with pytest.warns(UserWarning, match=r"ind.citeseer.graph is not the published file"):
+        load("citeseer")

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import active_children, get_context
 
 import torch
@@ -17,6 +17,7 @@ from dcgst.bench.protocol import Record, run_cell
 from dcgst.bench.records import Records
 from dcgst.datasets import load
 from dcgst.engine.device import resolve_device
+from dcgst.errors import NumericalError
 
 SECONDS_PER_RUN = {
     "gcn": 1.0,
@@ -42,11 +43,13 @@ class CellResult:
         cell: The cell.
         record: Its record; None if the cell failed.
         error: Error message of a failed cell.
+        first_error: Error message of the first attempt, if the cell was run again.
     """
 
     cell: Cell
     record: Record | None
     error: str = ""
+    first_error: str = ""
 
 
 def missing_cells(cells: Sequence[Cell], records: Records) -> list[Cell]:
@@ -125,9 +128,18 @@ def _run_pool(
     device: str,
     records: Records,
     report: Callable[[CellResult], None],
-    retry: bool = True,
+    first_error: str = "",
 ) -> list[CellResult]:
-    """Run cells in a pool of processes; with ``retry``, run cells of a broken pool again."""
+    """Run cells in a pool of processes; run cells again that failed for a passing reason.
+
+    Args:
+        todo: the cells.
+        workers: number of processes.
+        device: where to compute.
+        records: where to store the records.
+        report: called with each result.
+        first_error: of the first attempt, if this is the second one. There is no third one.
+    """
     if not todo:
         return []
     other_processes = set(active_children())
@@ -138,7 +150,7 @@ def _run_pool(
     try:
         for cell in todo:
             pending[pool.submit(_run, cell, device)] = cell
-        results, lost = _collect(pending, records, report, retry)
+        results, lost = _collect(pending, records, report, first_error)
     except BaseException:
         for future in [future for future in pending if future.done()]:
             _finish(pending.pop(future), future, records)
@@ -148,8 +160,8 @@ def _run_pool(
         raise
     pool.shutdown()
     # A process that dies breaks the whole pool, so run each affected cell again in its own pool.
-    for cell in lost:
-        results += _run_pool([cell], 1, device, records, report, retry=False)
+    for cell, error in lost:
+        results += _run_pool([cell], 1, device, records, report, error)
     return results
 
 
@@ -157,23 +169,25 @@ def _collect(
     pending: dict[Future[Record], Cell],
     records: Records,
     report: Callable[[CellResult], None],
-    retry: bool,
-) -> tuple[list[CellResult], list[Cell]]:
+    first_error: str,
+) -> tuple[list[CellResult], list[tuple[Cell, str]]]:
     """Save and report cells as they finish, and remove them from ``pending``.
 
     Returns:
-        The results, and, with ``retry``, the cells that were lost because the pool broke.
+        The results, and, in a first attempt, the cells that failed because the pool broke or a
+        computation failed, with the error.
     """
     results: list[CellResult] = []
-    lost: list[Cell] = []
+    lost: list[tuple[Cell, str]] = []
     while pending:
         ready, _ = wait(pending, return_when=FIRST_COMPLETED)
         for future in ready:
             cell = pending.pop(future)
-            if retry and isinstance(future.exception(), BrokenProcessPool):
-                lost.append(cell)
+            error = None if future.cancelled() else future.exception()
+            if not first_error and isinstance(error, (BrokenProcessPool, NumericalError)):
+                lost.append((cell, f"{type(error).__name__}: {error}"))
                 continue
-            results.append(_finish(cell, future, records))
+            results.append(replace(_finish(cell, future, records), first_error=first_error))
             report(results[-1])
     return results, lost
 

@@ -10,6 +10,7 @@ import importlib
 import os
 import sys
 import traceback
+import warnings
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -108,12 +109,17 @@ def options(
 def main() -> None:
     """Run the command line; exit codes: 0 success, 1 failure, 2 invalid usage or input."""
     sys.path.append(os.getcwd())  # for --import MODULE and package.module:Class
+    warnings.showwarning = _show_warning  # type: ignore[assignment]
     try:
         app()
     except InputError as error:
         _fail(f"Error: {error}", BAD_INPUT)
-    except KeyboardInterrupt:
-        _fail("Interrupted.", INTERRUPTED)
+    except SystemExit as stop:
+        # Typer converts a KeyboardInterrupt; a verb that handles it has printed more already.
+        exit_by_typer = stop.__context__
+        if exit_by_typer and isinstance(exit_by_typer.__cause__, KeyboardInterrupt):
+            _fail("Interrupted.", INTERRUPTED)
+        raise
     except MemoryError:
         _fail(OUT_OF_MEMORY, BAD_INPUT)
     except RuntimeError as error:
@@ -129,6 +135,10 @@ def main() -> None:
         _fail(_failure(error), FAILED)
     except Exception as error:
         _fail(_failure(error), FAILED)
+
+
+def _show_warning(message: Warning | str, *_: Any) -> None:
+    print(printable(f"Warning: {message}."), file=sys.stderr)
 
 
 def _failure(error: Exception) -> str:

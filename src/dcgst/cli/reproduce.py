@@ -193,6 +193,9 @@ def _run(plan: Plan, json: bool, quiet: bool) -> list[CellResult]:
                 errors,
             )
             raise typer.Exit(130) from None
+    for result in results:
+        if result.first_error and result.record is not None:
+            say(f"{result.cell} failed once ({result.first_error}) and was run again.", errors)
     return [result for result in results if result.record is None]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import warnings
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -58,10 +60,15 @@ def find(source: Source, name: str) -> Path | None:
 
 def locate(source: Source, name: str) -> Path:
     """The file, downloaded into the cache if needed; raises with advice if that is impossible."""
-    path = find(source, name)
+    path, digest = find(source, name), source.checksum(name)
     if path is not None:
+        if digest is not None and hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+            warnings.warn(
+                f"{path} is not the published file (its SHA-256 differs); results are not "
+                "comparable with published ones",
+                stacklevel=2,
+            )
         return path
-    digest = source.checksum(name)
     paths = " or ".join(str(folder / source.folder / name) for folder in data_folders())
     if source.url is None or digest is None:
         remedy = source.remedy or f"get it from {source.origin}"

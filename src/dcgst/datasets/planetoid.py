@@ -42,6 +42,20 @@ def available(name: str) -> bool:
 
 
 def load(name: str) -> Graph:
+    """Load a dataset; see :func:`_load`. Raises an error that names the files if they are wrong."""
+    try:
+        return _load(name)
+    except InputError:
+        raise
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        folder = locate(SOURCE, f"ind.{name}.graph").parent
+        raise InputError(
+            f"the files ind.{name}.* in {folder} are not the dataset ({error}); get them from "
+            f"{SOURCE.origin}"
+        ) from error
+
+
+def _load(name: str) -> Graph:
     """Load the graph with all labels and the public split as masks.
 
     15 test nodes of CiteSeer have no label upstream (an all-zero label row) and no features. They

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -52,8 +53,12 @@ def degree_distances(graph: Graph, sets: NodeSets) -> NDArray[np.float64]:
 
 
 def position_distances(graph: Graph, sets: NodeSets) -> NDArray[np.float64]:
-    """Total variation between PageRank from each set and from all nodes: 0 equal, 1 disjoint."""
-    walk = SparseMatrix.from_scipy(random_walk(graph.adjacency).astype(np.float32))
+    """Total variation between PageRank from each set and from all nodes: 0 equal, 1 disjoint.
+
+    A walk that starts at an isolated node stays there.
+    """
+    stay = sp.diags_array((graph.degrees == 0).astype(np.float32))
+    walk = SparseMatrix.from_scipy(random_walk(graph.adjacency).astype(np.float32) + stay)
     start = np.zeros((graph.num_nodes, len(sets) + 1), dtype=np.float32)
     for column, nodes in enumerate(sets):
         start[nodes, column] = 1 / len(nodes)
