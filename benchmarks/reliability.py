@@ -11,6 +11,7 @@ must be the same as without the kill, to the byte, except for times and the repo
 from __future__ import annotations
 
 import argparse
+import contextlib
 import random
 import shutil
 import signal
@@ -45,10 +46,8 @@ def flips(count: int, folder: Path, rng: random.Random) -> Counter[str]:
         if isinstance(event, StageEnd) and event.number == 2:
             raise KeyboardInterrupt
 
-    try:
+    with contextlib.suppress(KeyboardInterrupt):
         fit(graph, folder / "part", method, callbacks=[interrupt])
-    except KeyboardInterrupt:
-        pass
     outcomes = Counter[str]()
     for number in range(count):
         name = "whole" if number % 2 == 0 else "part"

@@ -15,10 +15,10 @@ from dcgst.errors import InputError
 CONTENT = b"the expected content" * 1000
 
 
-@dataclass(frozen=True)
 pytestmark = pytest.mark.filterwarnings("ignore:.*is not the published file")
 
 
+@dataclass(frozen=True)
 class KnownSource(Source):
     """A source of one file with known content."""
 
