@@ -83,7 +83,7 @@ def kills(count: int, folder: Path, rng: random.Random) -> Counter[str]:
             [*command, "-o", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         # A quarter of the kills hit the end, when the files are written.
-        share = rng.uniform(0.9, 1.0) if number % 4 == 0 else rng.uniform(0.3, 1.0)
+        share = rng.uniform(0.9, 1.0) if number % 4 == 0 else rng.uniform(0.4, 0.95)
         time.sleep(share * seconds)
         process.send_signal(signal.SIGKILL)
         process.wait()

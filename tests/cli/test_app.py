@@ -118,3 +118,30 @@ def test_a_module_in_the_current_folder_is_imported_first(tmp_path, monkeypatch)
     sys.modules.pop("imported_first")
     assert done.code == 0
     assert done.out.startswith('imported\n{"name": "cora"')
+
+
+def test_a_memory_limit_is_honored(tables):
+    fit = ("fit", tables / "nodes.csv", tables / "edges.csv", "--label", "kind", "-o", "never")
+    done = subprocess.run(
+        [sys.executable, "-m", "dcgst", "--memory", "400MB", *map(str, fit)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tables,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "memory" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tables / "never").exists()
+    assert dcgst("--memory", "much", *fit).code == 2
+
+
+def test_an_interrupt_ends_with_one_line(tables):
+    code = (
+        "import os, signal, sys, threading; from dcgst.cli import main; import dcgst.cli.datasets;"
+        "threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start();"
+        "dcgst.cli.datasets.console.print = lambda *_: __import__('time').sleep(9);"
+        "sys.argv = ['dcgst', 'datasets']; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "Interrupted.\n")

@@ -57,7 +57,11 @@ def main() -> None:
     with ProcessPoolExecutor(options.workers) as pool, open(stored, "a") as file:
         jobs = [pool.submit(run_one, *batch) for batch in todo]
         for count, job in enumerate(as_completed(jobs), 1):
-            record = job.result()
+            try:
+                record = job.result()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
             done[record["kind"], record["number"]] = record
             file.write(json.dumps(record) + "\n")
             file.flush()

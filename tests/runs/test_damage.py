@@ -100,6 +100,15 @@ def test_entries_of_run_json_with_other_keys_are_refused(copy, changes):
         open_run(copy)
 
 
+@pytest.mark.parametrize("old", ["replica", "stage", "labeled", "0"])
+def test_a_history_with_other_columns_or_values_is_refused(copy, old):
+    text = (copy / "history.csv").read_text()
+    (copy / "history.csv").write_text(text.replace(old, "nan" if old == "0" else "other"))
+    reseal(copy)
+    with pytest.raises(InputError, match="is damaged"):
+        open_run(copy)
+
+
 def test_a_run_json_that_names_other_files_is_refused(copy, tmp_path):
     (tmp_path / "secret").write_text("x")
     reseal(copy)

@@ -204,7 +204,14 @@ def _table_of(
 
 def _read_history(path: Path) -> list[dict[str, float]]:
     with open(path, newline="", encoding="utf-8") as file:
-        return [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(file)]
+        records = [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(file)]
+    required = {"replica", "stage", "labeled", "cmd"}
+    if not records or any(
+        not required <= record.keys() or not np.isfinite(list(record.values())).all()
+        for record in records
+    ):
+        raise ValueError(f"{path.name} does not have the columns of a history")
+    return records
 
 
 def _read_models(path: Path, configs: Sequence[Mapping[str, Any]]) -> tuple[Backbone, ...]:
