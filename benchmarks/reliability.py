@@ -73,9 +73,11 @@ def kills(count: int, folder: Path, rng: random.Random) -> Counter[str]:
     command = [sys.executable, "-m", "dcgst", "fit", str(data / "papers.csv"),
                str(data / "papers_edges.csv"), "--label", "topic", "--no-report", "--quiet",
                "--replicas", "1", "--set", "max_stages=6"]  # fmt: skip
-    start = time.perf_counter()
-    subprocess.run([*command, "-o", str(folder / "whole")], check=True, capture_output=True)
-    seconds = time.perf_counter() - start
+    for _ in range(2):  # the second one finds the libraries in the file cache
+        start = time.perf_counter()
+        whole = [*command, "-o", str(folder / "whole"), "--overwrite"]
+        subprocess.run(whole, check=True, capture_output=True)
+        seconds = time.perf_counter() - start
     outcomes = Counter[str]()
     for number in range(count):
         out = folder / f"killed{number}"

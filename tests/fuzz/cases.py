@@ -101,17 +101,18 @@ def csv_text(rows: list[list[str]]) -> bytes:
 def tables(draw: Callable[..., Any]) -> Case:
     """A node table of any cells, and edges between its ids, now and then of any cells as well."""
     columns = draw(st.integers(1, 4))
-    count = draw(st.integers(2, 12))
+    count = draw(st.integers(4, 12))
+    strange = draw(st.sampled_from(("", "", "", "labels", "ids", "weights")))
     rows = [["id", *(f"c{i}" for i in range(columns)), "label"]]
     for number in range(count):
         cells = [draw(CELLS) for _ in range(columns)]
-        label = draw(st.sampled_from(["x", "y", "", draw(CELLS)]))
-        node = f"n{number}" if draw(st.integers(0, 20)) else draw(CELLS)
+        label = draw(CELLS) if strange == "labels" else draw(st.sampled_from(("x", "y", "", "")))
+        node = draw(CELLS) if strange == "ids" else f"n{number}"
         rows.append([node, *cells, label])
     ends = st.integers(0, count).map(lambda i: f"n{i}")
     edges = [["source", "target", "weight"]]
     for _ in range(draw(st.integers(0, 15))):
-        weight = draw(st.one_of(st.just("1"), CELLS))
+        weight = draw(CELLS) if strange == "weights" else draw(st.sampled_from(("1", "2.5", "0")))
         edges.append([draw(ends), draw(ends), weight])
     method = draw(st.sampled_from(("em", "gcn", "lp", "dcgst", "cs")))
     settings = ("--set", "epochs=3") if method in ("gcn", "cs") else ()
