@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
+import io
 import os
 import resource
 import signal
@@ -16,6 +18,7 @@ FAILED, SIGNAL, TIMEOUT = "failed", "signal", "timeout"
 HALF_WRITTEN, NOT_FINITE, OTHER_RESULT = "half-written", "not finite", "other result"
 GOOD = (OK, REFUSED)
 STATES = (*GOOD, FAILED, SIGNAL, TIMEOUT, HALF_WRITTEN, NOT_FINITE, OTHER_RESULT)
+NUMBERS = ("probability", "margin", "agreement", "covers")
 SECONDS = 60
 MEMORY = 6 * 2**30
 
@@ -118,5 +121,9 @@ def judge(code: int, out: str, err: str, folder: Path, run_name: str | None) -> 
 
 
 def _has_nan(text: str) -> bool:
-    cells = text.replace("\n", ",").lower().split(",")
-    return any(cell.strip() in ("nan", "inf", "-inf") for cell in cells)
+    """Whether a number of a table of predictions is not finite. (A class may be named "inf".)"""
+    rows = csv.DictReader(io.StringIO(text))
+    names = [n for n in rows.fieldnames or () if n in NUMBERS or n.startswith("p(")]
+    return any(
+        (row[name] or "").lower() in ("nan", "inf", "-inf") for row in rows for name in names
+    )

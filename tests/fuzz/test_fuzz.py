@@ -44,7 +44,9 @@ def test_missing_input_is_refused():
         (2, "", "Traceback (most recent call last)", [], "failed"),
         (-signal.SIGSEGV, "", "", [], "signal"),
         (-signal.SIGALRM, "", "", [], "timeout"),
-        (0, "a,nan\n", "", ["out/run.json", "out/predictions.csv"], "not finite"),
+        (0, "id,probability\na,nan\n", "", ["out/run.json", "out/predictions.csv"], "not finite"),
+        (0, "id,p(x)\na,inf\n", "", ["out/run.json", "out/predictions.csv"], "not finite"),
+        (0, "id,class\na,inf\n", "", ["out/run.json", "out/predictions.csv"], "accepted"),
     ],
 )
 def test_outcomes_are_judged(tmp_path, code, out, err, files, state):
