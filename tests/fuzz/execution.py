@@ -121,7 +121,7 @@ def judge(code: int, out: str, err: str, folder: Path, run_name: str | None) -> 
 
 
 def _has_nan(text: str) -> bool:
-    """Whether a number of a table of predictions is not finite. (A class may be named "inf".)"""
+    """Whether a number in a table of predictions is not finite; a class may be named ``inf``."""
     rows = csv.DictReader(io.StringIO(text))
     names = [n for n in rows.fieldnames or () if n in NUMBERS or n.startswith("p(")]
     return any(
