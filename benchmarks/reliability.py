@@ -21,12 +21,19 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from dcgst import DCGST, InputError, fit, open_run, synthetic
 from dcgst.engine.training import StageEnd
 from dcgst.files import rows_to_csv
 
-SETTINGS = {"epochs": 20, "stage_epochs": 5, "student_epochs": 5, "max_stages": 3, "hidden": 16}
+SETTINGS: dict[str, Any] = {
+    "epochs": 20,
+    "stage_epochs": 5,
+    "student_epochs": 5,
+    "max_stages": 3,
+    "hidden": 16,
+}
 SAME = ("predictions.csv", "history.csv", "audit.csv.gz", "graph.npz", "model.safetensors")
 
 

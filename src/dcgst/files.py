@@ -28,6 +28,9 @@ def replacing(path: Path) -> Iterator[Path]:
     folder is created if needed.
     """
     try:
+        path = Path(os.path.realpath(path))  # the target of a symbolic link is replaced
+        if path.exists() and not path.is_file():
+            raise WriteError(f"{path} cannot be written: it is not a regular file")
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=TEMPORARY)
         os.close(handle)
@@ -55,7 +58,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file atomically, as UTF-8."""
-    write_bytes(path, text.encode())
+    write_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]], *, spreadsheet: bool = False) -> None:

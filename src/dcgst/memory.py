@@ -30,7 +30,7 @@ def parse_size(text: str) -> int:
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?\s*", text.lower())
     if not found or float(found[1]) == 0:
         raise InputError(f"a memory size is a number and a unit, like 4GB or 500MB, got {text!r}")
-    return int(float(found[1]) * _UNITS[found[2]])
+    return int(min(float(found[1]) * _UNITS[found[2]], 2.0**60))
 
 
 def limit_memory(size: int) -> None:

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from dcgst.cli.app import VERBS
+from dcgst.memory import parse_size
 from dcgst.version import VERSION
 from tests.cli.helpers import dcgst
 
@@ -72,7 +73,10 @@ def test_the_version_is_shown():
         (["bench", "--rate", "much"], "Invalid value for '--rate'"),
         (["fit"], "Missing argument"),
         (["methods", "gnc"], "Error: unknown method 'gnc'; did you mean 'gcn'?"),
-        (["--import", "no_such_module", "methods"], "Error: --import no_such_module: No module"),
+        (
+            ["--import", "no_such_module", "methods"],
+            "Error: --import 'no_such_module' failed: ModuleNotFoundError: No module",
+        ),
     ],
 )
 def test_invalid_usage_exits_with_2_and_without_a_traceback(arguments, message):
@@ -145,3 +149,30 @@ def test_an_interrupt_ends_with_one_line(tables):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
+
+
+@pytest.mark.parametrize("module", ["", ".x", "broken_module"])
+def test_modules_that_cannot_be_imported_are_named(tmp_path, monkeypatch, module):
+    (tmp_path / "broken_module.py").write_text("1 / 0")
+    monkeypatch.syspath_prepend(tmp_path)
+    done = dcgst("--import", module, "datasets")
+    assert (done.code, f"--import {module!r} failed" in done.err) == (2, True)
+
+
+def test_a_huge_memory_limit_is_no_limit():
+    assert parse_size("9" * 400) == parse_size("100000000000000000000TB") == 2**60
+
+
+def test_a_deleted_working_folder_is_no_problem(tmp_path):
+    code = (
+        "import os, sys; os.chdir(sys.argv[1]); os.rmdir(sys.argv[1]);"
+        "sys.argv = ['dcgst', '--version']; from dcgst.cli import main; main()"
+    )
+    (tmp_path / "gone").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "gone")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -145,3 +146,36 @@ def test_a_folder_without_a_run_exits_with_2(verb, tmp_path):
     done = dcgst(verb, tmp_path, *(["x"] if verb == "explain" else []))
     assert done.code == 2
     assert "is not a run folder" in done.err
+
+
+@pytest.mark.parametrize("verb", ["predict", "suggest", "report"])
+@pytest.mark.parametrize("name", ["run.json", "graph.npz", "predictions.csv"])
+def test_files_of_the_run_are_not_replaced(run_folder, verb, name):
+    before = (run_folder / name).read_bytes()
+    done = dcgst(verb, run_folder, "-o", run_folder / name)
+    assert (done.code, "is a file of the run" in done.err) == (2, True)
+    assert (run_folder / name).read_bytes() == before
+
+
+def test_inputs_are_not_replaced(run_folder, tables):
+    nodes, edges = tables / "nodes.csv", tables / "edges.csv"
+    done = dcgst("predict", run_folder, nodes, edges, "-o", nodes)
+    assert (done.code, "is an input of this command" in done.err) == (2, True)
+
+
+def test_devices_are_not_replaced_and_links_are_followed(run_folder, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert dcgst("predict", run_folder, "-o", tmp_path / "pipe").code == 2
+    (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
+    assert dcgst("predict", run_folder, "-o", tmp_path / "link.csv").code == 0
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "real.csv").read_text().startswith("id,class")
+
+
+def test_a_complete_run_is_not_resumed_with_other_quoting(run_folder, tables):
+    options = ("--replicas", 2, "--set", "epochs=10", "--set", "max_stages=2",
+               "--set", "student_epochs=4", "--set", "hidden=8", "--resume")  # fmt: skip
+    fit = ("fit", tables / "nodes.csv", tables / "edges.csv", "--label", "kind", "-o", run_folder)
+    assert dcgst(*fit, *options).code == 0
+    done = dcgst(*fit, *options, "--spreadsheet")
+    assert (done.code, "was written without --spreadsheet" in done.words) == (2, True)

@@ -6,7 +6,7 @@ import csv
 
 import pytest
 
-from dcgst.cli.text import printable
+from dcgst.text import printable
 from tests.cli.helpers import dcgst, read_table, write_table
 
 FAST = ("--method", "em")

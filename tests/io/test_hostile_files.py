@@ -151,7 +151,7 @@ def test_utf_16_is_read_with_a_mark_and_named_without(write_tables, encoding):
 
 
 def test_binary_files_are_named(write_tables):
-    with pytest.raises(InputError, match=r"nodes.csv contains bytes of value zero and is not a te"):
+    with pytest.raises(InputError, match=r"nodes.csv has a byte of value zero in line 2 and is"):
         read(*write_tables(b"id,label\n" + bytes(3) + b"a,b\n"))
 
 
@@ -226,3 +226,38 @@ def test_thousands_of_columns_are_read_in_linear_time(write_tables):
     )
     found = read(*write_tables(f"id,label,{names}\n{rows}", "source,target\na,b\nb,c\n"))
     assert found.graph.num_features > 10_000
+
+
+def test_zero_bytes_anywhere_are_named(write_tables):
+    rows = "".join(f"n{i},{i},x\n" for i in range(300))
+    content = f"id,size,label\n{rows}last,1,x\0\n".encode()
+    with pytest.raises(InputError, match=r"nodes.csv has a byte of value zero in line 302"):
+        read(*write_tables(content, "source,target\nn1,n2\n"))
+
+
+def test_an_id_that_is_too_long_is_named(write_tables):
+    nodes = f"id,size,label\na,1,x\n{'b' * 2000},2,y\nc,3,\n"
+    with pytest.raises(InputError, match=r"nodes.csv, line 3: the id 'b+'… has 2,000 characters"):
+        read(*write_tables(nodes, "source,target\na,c\n"))
+
+
+@pytest.mark.parametrize("scale", [2.0**-1000, 2.0**-560, 2.0**90])
+def test_numbers_of_any_scale_are_the_same_features(write_tables, scale):
+    def features(factor):
+        rows = "".join(f"n{i},{(i % 5) * factor!r},{'xy'[i % 2]}\n" for i in range(8))
+        edges = "source,target\nn1,n2\nn3,n4\n"
+        return read(*write_tables(f"id,size,label\n{rows}", edges)).graph.features
+
+    np.testing.assert_array_equal(features(scale), features(1.0))
+
+
+def test_masks_of_other_numbers_are_refused(tmp_path):
+    path = save(tmp_path / "g.pt", x=torch.eye(4), train_mask=torch.arange(4))
+    with pytest.raises(InputError, match="train_mask must contain booleans, got int64"):
+        read(path)
+
+
+def test_entries_that_are_no_tensors_are_refused(tmp_path):
+    path = save(tmp_path / "g.pt", x=["a"])
+    with pytest.raises(InputError, match="x is list; a tensor is required"):
+        read(path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 
 import numpy as np
@@ -11,6 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from dcgst import DCGST, GCN, InputError, fit, open_run
 from dcgst.files import rows_to_csv
+from dcgst.runs.format.layout import seal
 from dcgst.runs.format.writing import check_finite
 from tests.runs.helpers import QUICK, reseal
 
@@ -70,6 +73,10 @@ def test_the_parameter_that_is_not_finite_is_named():
         ("features_indices", lambda a: a + 10**6, "features: entry 0 is in column"),
         ("adjacency_indices", lambda a: a + 10**6, "adjacency: entry 0 is in column"),
         ("labels", lambda a: a + 10**9, "has label 10000000"),
+        ("proba", lambda a: a * 5, "not probabilities"),
+        ("agreement", lambda a: a * np.nan, "agreement has values outside"),
+        ("labeled_stage", lambda a: a - 5, "labeled_stage has negative stages"),
+        ("class_names", lambda a: np.array(["x"] * len(a)), "two classes are named 'x'"),
     ],
 )
 def test_arrays_of_another_type_or_shape_are_named(copy, name, change, message):
@@ -92,6 +99,15 @@ def test_arrays_of_another_type_or_shape_are_named(copy, name, change, message):
         {"encoder": 7},
         {"models": [{"backbone": "gcn"}]},
         {"models": [7]},
+        {"calibration": {"temperature": -1.0, "nodes": 0, "description": ""}},
+        {"calibration": {"temperature": None, "nodes": 0, "description": ""}},
+        {"encoder": [{"name": "a", "kind": "zz"}]},
+        {"encoder": [{"name": 3, "kind": "number"}]},
+        {"encoder": [{"name": "a", "kind": "number", "std": 0.0}]},
+        {"encoder": [{"name": "a", "kind": "text", "values": ["x"], "idf": []}]},
+        {"columns": {"id": ["id"]}},
+        {"columns": {"features": 7}},
+        {"seconds": "long"},
     ],
 )
 def test_entries_of_run_json_with_other_keys_are_refused(copy, changes):
@@ -158,3 +174,55 @@ def test_extreme_features_give_the_predictions_of_ordinary_ones(graph, tmp_path)
         scaled = replace(graph, features=graph.features * np.float32(scale))
         found = fit(scaled, tmp_path / f"b{number}", GCN(epochs=20)).result.proba
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("hidden", 10**9), ("replicas", 0), ("dropout", 2.0), ("num_classes", "3")]
+)
+def test_a_network_that_does_not_fit_its_parameters_is_refused(copy, key, value):
+    models = json.loads((copy / "run.json").read_text())["models"]
+    models[0][key] = value
+    reseal(copy, models=models)
+    with pytest.raises(InputError, match=r"model.safetensors is damaged"):
+        open_run(copy)
+
+
+def test_a_run_json_without_digests_or_with_nan_is_refused(copy):
+    info = json.loads((copy / "run.json").read_text())
+    (copy / "run.json").write_text(json.dumps(seal({**info, "files": {}})))
+    with pytest.raises(InputError, match="lists other files than a run has"):
+        open_run(copy)
+    (copy / "run.json").write_text(json.dumps(seal({**info, "seconds": float("nan")})))
+    with pytest.raises(InputError, match="NaN is not a number"):
+        open_run(copy)
+
+
+@pytest.mark.parametrize("name", ["predictions.csv", "run.json"])
+def test_pipes_and_folders_in_place_of_files_do_not_block(copy, name):
+    (copy / name).unlink()
+    os.mkfifo(copy / name)
+    with pytest.raises(InputError):
+        open_run(copy)
+    (copy / name).unlink()
+    (copy / name).mkdir()
+    with pytest.raises(InputError):
+        open_run(copy)
+
+
+def test_a_run_with_a_folder_in_place_of_a_file_can_be_replaced(graph, tmp_path):
+    run = fit(graph, tmp_path / "run", GCN(epochs=2))
+    (run.folder / "predictions.csv").unlink()
+    (run.folder / "predictions.csv").mkdir()
+    fit(graph, tmp_path / "run", GCN(epochs=2), overwrite=True)
+    assert (run.folder / "predictions.csv").is_file()
+
+
+def test_a_name_that_is_too_long_is_no_run_folder():
+    with pytest.raises(InputError, match="is not a run folder"):
+        open_run("x" * 5000)
+
+
+@pytest.mark.parametrize("model", ["em", GCN])
+def test_a_name_or_class_in_place_of_a_method_is_refused(graph, tmp_path, model):
+    with pytest.raises(InputError, match=r"the model must be a method such as EM\(\)"):
+        fit(graph, tmp_path / "run", model)

@@ -134,7 +134,7 @@ def test_damaged_files_and_other_formats_are_reported(run, tmp_path, name, conte
 def test_missing_files_are_reported(run, tmp_path, name):
     shutil.copytree(run.folder, tmp_path / "run")
     (tmp_path / "run" / name).unlink()
-    with pytest.raises(InputError, match=rf"{name} cannot be read: No such file"):
+    with pytest.raises(InputError, match=rf"{name} does not exist.*restore it"):
         open_run(tmp_path / "run")
 
 

@@ -5,6 +5,7 @@ Verbs are imported when they are used, so that ``dcgst --help`` does not import 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
 import os
@@ -16,8 +17,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from dcgst.cli.text import printable
 from dcgst.errors import InputError
+from dcgst.text import printable
 from dcgst.version import VERSION
 
 VERBS = {
@@ -37,6 +38,8 @@ VERBS = {
 """Verbs and the first lines of their help texts."""
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+NO_MEMORY = ("can't allocate memory", "not enough memory", "failed to map segment")
+"""Texts of errors of PyTorch and of the loader of libraries, which have no type of their own."""
 OUT_OF_MEMORY = (
     "Error: the memory does not suffice; use a smaller graph, or a machine with more memory. An "
     "interrupted fit continues with --resume."
@@ -102,13 +105,15 @@ def options(
     for module in modules or ():
         try:
             importlib.import_module(module)
-        except ImportError as error:
-            raise InputError(f"--import {module}: {error}") from error
+        except Exception as error:  # whatever the module of the user raises
+            name = type(error).__name__
+            raise InputError(f"--import {module!r} failed: {name}: {error}") from error
 
 
 def main() -> None:
     """Run the command line; exit codes: 0 success, 1 failure, 2 invalid usage or input."""
-    sys.path.append(os.getcwd())  # for --import MODULE and package.module:Class
+    with contextlib.suppress(OSError):  # the folder may have been deleted
+        sys.path.append(os.getcwd())  # for --import MODULE and package.module:Class
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     try:
         app()
@@ -122,8 +127,8 @@ def main() -> None:
         raise
     except MemoryError:
         _fail(OUT_OF_MEMORY, BAD_INPUT)
-    except RuntimeError as error:
-        if "allocate" in str(error) and "memory" in str(error):  # PyTorch has no type for it
+    except (ImportError, RuntimeError) as error:
+        if any(reason in str(error) for reason in NO_MEMORY):
             _fail(OUT_OF_MEMORY, BAD_INPUT)
         _fail(_failure(error), FAILED)
     except OSError as error:

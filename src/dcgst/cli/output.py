@@ -16,9 +16,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from dcgst.cli.text import printable
 from dcgst.engine.training import Callback, EpochEnd, StageEnd
 from dcgst.errors import InputError
+from dcgst.text import printable
 
 console = Console()
 errors = Console(stderr=True)
@@ -61,6 +61,8 @@ def check_file(path: Path) -> None:
         raise InputError(f"{path} cannot be written: {error}") from error
     if is_folder:
         raise InputError(f"{path} cannot be written: it is a folder, not a file")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} cannot be written: it is not a regular file")
     check_folder(path.absolute().parent)
     path.absolute().parent.mkdir(parents=True, exist_ok=True)
 

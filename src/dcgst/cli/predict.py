@@ -29,7 +29,7 @@ def command(
     Another graph must have the same columns or features.
     """
     run = open_run(folder)
-    check_out(out, json)
+    check_out(out, json, folder, (nodes, edges))
     rows = run.predict(nodes, edges, delimiter=delimiter, drop_unknown=drop_unknown)
     if nodes is not None:
         ids = {str(node_id) for node_id in run.graph.ids}

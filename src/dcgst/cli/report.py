@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from dcgst.cli.output import check_file, say
-from dcgst.cli.run_options import RunArgument
+from dcgst.cli.output import say
+from dcgst.cli.run_options import RunArgument, check_out
 from dcgst.insight import write_report
 from dcgst.runs import open_run
+from dcgst.runs.format import REPORT
 
 
 def command(
@@ -25,6 +26,6 @@ def command(
     The report is one file that needs no network.
     """
     run = open_run(folder)
-    if out is not None:
-        check_file(out)
+    if out is not None and out.resolve() != (folder / REPORT).resolve():
+        check_out(out, json=False, run=folder)
     say(str(write_report(run, out)))

@@ -26,7 +26,7 @@ def command(
 
     These nodes are similar to many uncertain nodes and dissimilar to labeled ones.
     """
-    check_out(out, json)
+    check_out(out, json, folder)
     run = open_run(folder)
     graph = run.graph
     found = suggest(graph, run.result.proba, run.split.given[0], count)

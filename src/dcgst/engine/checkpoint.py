@@ -56,6 +56,8 @@ class Checkpoint:
 def _read(path: Path) -> Tensors | None:
     """The tensors of a step; None if the file is missing or damaged."""
     try:
+        if not path.is_file():
+            return None
         stored = path.read_bytes()
         digest, content = stored[:_DIGEST_SIZE], stored[_DIGEST_SIZE:]
         return load(content) if hashlib.sha256(content).digest() == digest else None

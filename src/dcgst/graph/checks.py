@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -69,6 +70,16 @@ def check_codes(codes: NDArray[np.int64]) -> None:
             f"node {at} has class code {int(codes[at])}; codes must be smaller than {most:,}, and "
             "numpy.unique(labels, return_inverse=True) numbers classes from 0"
         )
+
+
+def check_class_names(names: Sequence[Any]) -> None:
+    """Raise unless the class names are different texts."""
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"class names must be texts, got {name!r}")
+    if len(set(names)) < len(names):
+        repeated = next(name for name in names if list(names).count(name) > 1)
+        raise InputError(f"two classes are named {repeated!r}; class names must differ")
 
 
 def check_labels(labels: NDArray[np.int64], n: int, num_classes: int) -> None:

@@ -132,3 +132,11 @@ def features_from_tensor(x: Tensor) -> FeatureMatrix:
     features = x.numpy(force=True)
     few = features.size > 0 and np.count_nonzero(features) < features.size / 10
     return sp.csr_array(features) if few else features
+
+
+def clean_mask(mask: Tensor, name: str) -> NDArray[np.bool_]:
+    """Convert a mask of booleans, or of zeros and ones."""
+    values = mask.numpy(force=True)
+    if values.dtype != np.bool_ and not np.isin(values, (0, 1)).all():
+        raise InputError(f"{name} must contain booleans, got {values.dtype}")
+    return values.astype(bool)

@@ -17,12 +17,19 @@ from dcgst.graph.checks import (
     UNKNOWN,
     FeatureMatrix,
     check_adjacency,
+    check_class_names,
     check_codes,
     check_features,
     check_ids,
     check_labels,
 )
-from dcgst.graph.cleaning import clean_edges, clean_features, clean_labels, features_from_tensor
+from dcgst.graph.cleaning import (
+    clean_edges,
+    clean_features,
+    clean_labels,
+    clean_mask,
+    features_from_tensor,
+)
 from dcgst.graph.csr import checked_csr
 
 if TYPE_CHECKING:
@@ -72,6 +79,7 @@ class Graph:
         n = self.adjacency.shape[0]
         check_features(self.features, n)
         check_labels(self.labels, n, len(self.class_names))
+        check_class_names(self.class_names)
         check_ids(self.ids, n)
         for name, mask in self.masks.items():
             if mask.shape != (n,) or mask.dtype != np.bool_:
@@ -151,9 +159,7 @@ class Graph:
         for key in ("train", "val", "test"):
             mask = data.get(f"{key}_mask")
             if mask is not None:
-                masks[key] = (
-                    (mask if mask.dim() == 1 else mask[:, 0]).numpy(force=True).astype(bool)
-                )
+                masks[key] = clean_mask((mask if mask.dim() == 1 else mask[:, 0]), f"{key}_mask")
         return cls.from_edges(
             data.edge_index.numpy(force=True),
             features_from_tensor(data.x),

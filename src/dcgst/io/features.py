@@ -17,6 +17,10 @@ TOKEN_PATTERN = r"(?u)\w\w+"
 """A word: two or more letters, digits or underscores."""
 
 
+KINDS = ("number", "flag", "category", "text")
+"""Kinds of encoded columns."""
+
+
 @dataclass(frozen=True)
 class ColumnEncoder:
     """Fitted encoder of one column.

@@ -124,8 +124,11 @@ def _fit_number(table: Table, name: str) -> tuple[ColumnEncoder | None, str]:
     if np.isin(known, (0, 1)).all():
         filled = f", missing values set to 0: {num_missing}" if num_missing else ""
         return ColumnEncoder(name, "flag"), f"binary (0 or 1){filled}"
-    mean, std = float(known.mean()), float(known.std())
-    if not std > 1e-12 * abs(mean):
+    # Scaled exactly to magnitudes around one, so that squares neither overflow nor vanish.
+    _, exponent = np.frexp(np.abs(known).max())
+    scaled = np.ldexp(known, -exponent)
+    mean, std = (float(np.ldexp(value, exponent)) for value in (scaled.mean(), scaled.std()))
+    if not scaled.std() > 1e-12 * abs(scaled.mean()) or std == 0:
         return None, "not used: all values are equal"
     filled = f", missing values set to the mean: {num_missing}" if num_missing else ""
     return ColumnEncoder(name, "number", mean=mean, std=std), f"number, standardized{filled}"

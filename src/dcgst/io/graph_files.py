@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,10 @@ from dcgst.errors import InputError
 from dcgst.graph import Graph
 from dcgst.io.files import read_bytes
 from dcgst.io.table import Table, cell_text
+from dcgst.memory import check_memory
+
+USED_TENSORS = ("x", "edge_index", "y", "edge_weight", "train_mask", "val_mask", "test_mask")
+"""Entries of PyG data that a graph is made of."""
 
 
 def read_graphml(path: Path) -> tuple[Table, Table]:
@@ -79,6 +84,11 @@ def read_pt(path: Path) -> Graph:
     from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
 
     content = io.BytesIO(read_bytes(path))
+    if zipfile.is_zipfile(content):
+        with zipfile.ZipFile(content) as archive:
+            total = sum(member.file_size for member in archive.infolist())
+        check_memory(2 * total, f"{path} needs", "use a machine with more memory")
+    content.seek(0)
     allowed = [Data, DataEdgeAttr, DataTensorAttr, EdgeStorage, GlobalStorage, NodeStorage]
     try:
         with torch.serialization.safe_globals(allowed):
@@ -111,14 +121,30 @@ def _load_failure(error: Exception) -> str:
 
 def _check_tensors(values: Mapping[str, Any]) -> None:
     """Raise if a tensor is larger than its data: it would fill the memory when it is used."""
-    for name, value in values.items():
-        if isinstance(value, torch.Tensor) and value.layout == torch.strided:
-            size, stored = value.numel() * value.element_size(), value.untyped_storage().nbytes()
+    for name in USED_TENSORS:
+        value = values.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, torch.Tensor):
+            raise InputError(f"{name} is {type(value).__name__}; a tensor is required")
+        for part in _parts(value):
+            size, stored = part.numel() * part.element_size(), part.untyped_storage().nbytes()
             if size > stored:
                 raise InputError(
                     f"tensor {name} of shape {tuple(value.shape)} needs {size:,} bytes, but has "
                     f"{stored:,}; store a contiguous tensor"
                 )
+
+
+def _parts(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """The dense tensors that a tensor consists of."""
+    if tensor.layout == torch.sparse_coo:
+        return [tensor._indices(), tensor._values()]
+    if tensor.layout == torch.sparse_csr:
+        return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+    if tensor.layout == torch.sparse_csc:
+        return [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
+    return [tensor] if tensor.layout == torch.strided else []
 
 
 def _to_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> Table:

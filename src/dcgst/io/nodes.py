@@ -13,6 +13,9 @@ from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN
 from dcgst.io.table import Table
 
+MAX_ID_LENGTH = 1000
+"""Largest number of characters of an id; all ids are stored with the length of the longest."""
+
 
 @dataclass(frozen=True)
 class Labels:
@@ -40,6 +43,11 @@ def read_ids(nodes: Table, column: str) -> list[str]:
             raise InputError(
                 f"{nodes.where(row)}: the id in column {column!r} is missing; every node needs an "
                 "id, and NA, N/A, NaN, null and none count as missing values"
+            )
+        if len(node_id) > MAX_ID_LENGTH:
+            raise InputError(
+                f"{nodes.where(row)}: the id {node_id[:20]!r}… has {len(node_id):,} characters; "
+                f"ids may have at most {MAX_ID_LENGTH:,}"
             )
         if node_id in first_row:
             raise InputError(

@@ -111,6 +111,8 @@ def _check_sizes(path: Path, archive: zipfile.ZipFile) -> None:
             shape, _, dtype = read_header(data)
             if dtype.hasobject:
                 raise ValueError("it contains Python objects, which are never loaded")
+            if dtype.itemsize == 0 or dtype.kind not in "biufUM":
+                raise ValueError(f"array {member.filename} has the type {dtype}")
             size = math.prod(shape) * dtype.itemsize
             if data.tell() + size != member.file_size:
                 raise InputError(

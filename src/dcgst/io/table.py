@@ -137,7 +137,7 @@ def clean_cell(text: str) -> str:
         >>> clean_cell(" red "), clean_cell("NaN"), clean_cell("nancy")
         ('red', '', 'nancy')
     """
-    text = text.strip()
+    text = text.strip().replace("\0", "")  # NumPy removes it at the end of a text only
     return "" if text.lower() in MISSING_VALUES else text
 
 

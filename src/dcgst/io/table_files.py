@@ -100,10 +100,10 @@ def _decode(path: Path, content: bytes) -> str:
         except UnicodeDecodeError as error:
             raise InputError(f"{path} is not valid UTF-16; save the file as UTF-8") from error
     content = content.removeprefix(codecs.BOM_UTF8)
-    zeros = content[:1000].count(0)
-    if zeros:
-        what = "contains bytes of value zero and is not a text file"
-        if zeros >= len(content[:1000]) / 4:
+    if 0 in content:
+        line = content.count(b"\n", 0, content.index(0)) + 1
+        what = f"has a byte of value zero in line {line} and is not a text file"
+        if content[:1000].count(0) >= len(content[:1000]) / 4:
             what = "looks like UTF-16 without a byte-order mark"
         raise InputError(f"{path} {what}; save the file as UTF-8, in Excel as 'CSV UTF-8'")
     try:

@@ -66,6 +66,10 @@ def fit(
     if resume and overwrite:
         raise InputError("--resume continues a run and --overwrite replaces it; choose one")
     data = read(source)
+    if model is not None and not isinstance(model, Method):
+        raise InputError(
+            f"the model must be a method such as EM(), got {getattr(model, '__name__', model)!r}"
+        )
     model = model or METHODS["dcgst"](replicas=REPLICAS)
     graph = data.graph
     check_graph(graph)
@@ -78,7 +82,13 @@ def fit(
     identity = folder_format.identity(graph, split, name, model.config())
     with folder_format.locked(folder):
         if folder_format.prepare(folder, identity, resume=resume, overwrite=overwrite):
-            return open_run(folder)
+            run = open_run(folder)
+            if spreadsheet and not run.info.get("spreadsheet"):
+                raise InputError(
+                    f"{folder} is complete and was written without --spreadsheet; use --overwrite, "
+                    "or dcgst predict with --spreadsheet"
+                )
+            return run
         start = time.perf_counter()
         try:
             checkpoint = folder / folder_format.CHECKPOINT
@@ -90,7 +100,12 @@ def fit(
             raise
         seconds = round(time.perf_counter() - start, 1)
         run = _make_run(folder, data, model)
-        run.info.update(validate=validate, seconds=seconds, fingerprint=identity["fingerprint"])
+        run.info.update(
+            validate=validate,
+            seconds=seconds,
+            spreadsheet=spreadsheet,
+            fingerprint=identity["fingerprint"],
+        )
         stored = folder_format.Stored(run.info, graph, split, run.result)
         metrics = compute_metrics(run)
         folder_format.write(folder, stored, run.predictions, metrics, spreadsheet=spreadsheet)

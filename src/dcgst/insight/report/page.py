@@ -17,6 +17,7 @@ from dcgst.insight.report.layout import positions, shown_nodes
 from dcgst.runs import GIVEN, PREDICTED, PSEUDO, Run
 from dcgst.runs.format import REPORT
 from dcgst.runs.predictions import sources_of
+from dcgst.text import printable
 
 UNCERTAIN = 15
 """Number of uncertain nodes to list."""
@@ -47,7 +48,12 @@ def render(run: Run) -> str:
     from jinja2 import Environment
 
     template = resources.files("dcgst.insight.report").joinpath("page.html")
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: printable(value) if type(value) is str else value,
+    )
     page = environment.from_string(template.read_text(encoding="utf-8"))
     return page.render(**_content(run))
 

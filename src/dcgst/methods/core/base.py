@@ -125,9 +125,13 @@ class Method(ABC):
         }
 
     def check(self) -> None:
+        """Raise if a setting has an invalid value, or if the device is not available."""
+        self.check_values()
+        resolve_device(self.device)
+
+    def check_values(self) -> None:
         """Raise if a setting has an invalid value."""
         check_settings(self)
-        resolve_device(self.device)
 
     # --- scikit-learn API ---------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from dcgst.errors import InputError, WriteError
 from dcgst.files import TEMPORARY, write_text
 from dcgst.graph import Graph
+from dcgst.io.files import read_bytes
 from dcgst.methods import Result
 from dcgst.splits import Split
 from dcgst.version import VERSION
@@ -149,7 +150,10 @@ def remove(folder: Path) -> None:
     shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
     _remove_temporary(folder)
     for name in FILES:
-        (folder / name).unlink(missing_ok=True)
+        path = folder / name
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        path.unlink(missing_ok=True)
 
 
 def _remove_temporary(folder: Path) -> None:
@@ -158,11 +162,17 @@ def _remove_temporary(folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a number")
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object; raises if the file is damaged."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        found = json.loads(read_bytes(path), parse_constant=_refuse_constant)
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is damaged ({error}); fit again with --overwrite") from error
     if not isinstance(found, dict):
         raise InputError(f"{path} is damaged (not a JSON object); fit again with --overwrite")

@@ -16,10 +16,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from dcgst.errors import InputError
-from dcgst.evaluate.calibration import Calibration
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.graph.csr import checked_csr
-from dcgst.io import Columns, FeatureEncoder
 from dcgst.io.npz import read_npz_arrays
 from dcgst.methods import Result
 from dcgst.methods.core.trace import AUDIT, EDGE_PROBABILITIES
@@ -33,12 +31,10 @@ from dcgst.runs.format.layout import (
     HISTORY,
     MODELS,
     RUN,
-    VERIFIED,
     Stored,
-    digest_of,
     read_json,
-    seal,
 )
+from dcgst.runs.format.validation import check_arrays, check_info, check_sizes, verify_digests
 from dcgst.runs.format.writing import check_finite
 from dcgst.splits import Split
 
@@ -60,23 +56,15 @@ DAMAGED = (
 )
 """Exceptions that reading a damaged file may raise."""
 
-REQUIRED: dict[str, type] = {
-    "method": str,
-    "settings": dict,
-    "models": list,
-    "columns": dict,
-    "spectral": bool,
-    "calibration": dict,
-    "notes": list,
-    "stop_reason": str,
-}
-"""Required keys of ``run.json`` and their types."""
-
 
 def read(folder: Path) -> Stored:
     """Read a complete run folder; raises if it is incomplete, damaged or of a newer format."""
-    if not (folder / RUN).is_file():
-        if (folder / BEGUN).is_file():
+    try:
+        complete, begun = (folder / RUN).is_file(), (folder / BEGUN).is_file()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder} is not a run folder: {error}") from error
+    if not complete:
+        if begun:
             raise InputError(f"{folder} contains an interrupted run; continue it with --resume")
         raise InputError(f"{folder} is not a run folder: it has no run.json; see dcgst fit")
     info = read_json(folder / RUN)
@@ -86,7 +74,7 @@ def read(folder: Path) -> Stored:
             f"reads formats 1 and {FORMAT}; fit again, or use the version that wrote it"
         )
     if info["format"] == FORMAT:
-        _verify(folder, info)
+        verify_digests(folder, info)
         del info["digest"]
     try:
         return _read(folder, info)
@@ -98,39 +86,14 @@ def read(folder: Path) -> Stored:
         ) from error
 
 
-def _verify(folder: Path, info: Mapping[str, Any]) -> None:
-    """Compare every file with its digest."""
-    if info != seal(info) or not isinstance(info.get("files"), dict):
-        raise InputError(f"{folder / RUN} was changed or damaged; fit again with --overwrite")
-    for name, digest in info["files"].items():
-        if name not in VERIFIED:
-            raise InputError(f"{folder / RUN} names an unknown file, {name!r}; fit again")
-        path = folder / name
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise InputError(
-                f"{path} cannot be read: {error.strerror or error}; restore it, or fit again with "
-                "--overwrite"
-            ) from error
-        if digest_of(content) != digest:
-            raise InputError(
-                f"{path} was changed or damaged since the fit; restore it, or fit again with "
-                "--overwrite"
-            )
-
-
 def _read(folder: Path, info: dict[str, Any]) -> Stored:
     arrays = read_npz_arrays(folder / ARRAYS)
     graph = _graph_of(arrays, str(info["name"]))
     if info["format"] == 1:
         info = v1.upgrade_info(info)
         arrays |= v1.upgrade_arrays(arrays, folder / AUDIT_TABLE, graph)
-    for key, kind in REQUIRED.items():
-        if not isinstance(info[key], kind):
-            raise TypeError(f"{key} is {type(info[key]).__name__}")
-    _check_info(info)
-    _check_arrays(arrays, graph)
+    check_info(info)
+    check_arrays(arrays, graph)
     split = Split.of(arrays["train"], arrays["val"], arrays["pool"])
     if (arrays["test"] != split.test(graph)[0]).any():
         split = replace(split, official_test=arrays["test"][None])
@@ -146,31 +109,6 @@ def _read(folder: Path, info: dict[str, Any]) -> Stored:
         models=_read_models(folder / MODELS, info["models"]),
     )
     return Stored(info, graph, split, result)
-
-
-def _check_info(info: Mapping[str, Any]) -> None:
-    """Raise if a part of ``run.json`` does not have the expected keys."""
-    Calibration(**info["calibration"])
-    Columns(**info["columns"])
-    FeatureEncoder.from_json(info["encoder"] or [])
-
-
-def _check_arrays(arrays: Mapping[str, NDArray[Any]], graph: Graph) -> None:
-    """Raise unless all arrays have the shape and type of their meaning."""
-    n, classes = graph.num_nodes, graph.num_classes
-    expected = {
-        "proba": ("f", (n, classes)),
-        "labeled_stage": ("i", (n,)),
-        "agreement": ("f", (n,)),
-        **dict.fromkeys(("train", "val", "pool", "test"), ("b", (n,))),
-    }
-    for name, (kind, shape) in expected.items():
-        array = arrays[name]
-        if array.shape != shape or array.dtype.kind != kind:
-            raise ValueError(f"{name} is {array.dtype} {array.shape}, expected {shape}")
-    proba = arrays["proba"]
-    if not (np.isfinite(proba).all() and (proba >= 0).all()):
-        raise ValueError("proba has values that are not probabilities")
 
 
 def _graph_of(arrays: Mapping[str, NDArray[Any]], name: str) -> Graph:
@@ -222,9 +160,10 @@ def _read_models(path: Path, configs: Sequence[Mapping[str, Any]]) -> tuple[Back
         check_finite(tensors)
         networks = []
         for index, config in enumerate(configs):
-            network = Backbone.from_config(config)
             prefix = f"{index}."
             state = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+            check_sizes(config, state)
+            network = Backbone.from_config(config)
             network.load_state_dict(state)
             networks.append(network)
     except InputError:

@@ -1,0 +1,140 @@
+"""Checks of what a run folder contains: digests, entries of ``run.json``, arrays."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dcgst.errors import InputError
+from dcgst.evaluate.calibration import Calibration
+from dcgst.graph import Graph
+from dcgst.io import Columns, FeatureEncoder
+from dcgst.io.features import KINDS
+from dcgst.io.files import open_file
+from dcgst.methods import METHODS
+from dcgst.methods.core.trace import NOT_LABELED
+from dcgst.runs.format.layout import MODELS, RUN, VERIFIED, seal
+
+REQUIRED: dict[str, type] = {
+    "method": str,
+    "settings": dict,
+    "models": list,
+    "columns": dict,
+    "spectral": bool,
+    "calibration": dict,
+    "notes": list,
+    "stop_reason": str,
+}
+"""Required keys of ``run.json`` and their types."""
+
+
+def verify_digests(folder: Path, info: Mapping[str, Any]) -> None:
+    """Compare every file with its digest; raises an error that names the file."""
+    files = info.get("files")
+    if info != seal(info) or not isinstance(files, dict):
+        raise InputError(f"{folder / RUN} was changed or damaged; fit again with --overwrite")
+    expected = set(VERIFIED) if info.get("models") else set(VERIFIED) - {MODELS}
+    if set(files) != expected:
+        raise InputError(f"{folder / RUN} lists other files than a run has; fit again")
+    for name, digest in files.items():
+        path = folder / name
+        try:
+            with open_file(path) as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+        except InputError as error:
+            raise InputError(f"{error}; restore it, or fit again with --overwrite") from error
+        if found != digest:
+            raise InputError(
+                f"{path} was changed or damaged since the fit; restore it, or fit again with "
+                "--overwrite"
+            )
+
+
+def check_info(info: Mapping[str, Any]) -> None:
+    """Raise ``TypeError`` or ``ValueError`` if an entry of ``run.json`` is not as it must be."""
+    for key, kind in REQUIRED.items():
+        if not isinstance(info[key], kind):
+            raise TypeError(f"{key} is {type(info[key]).__name__}")
+    calibration = Calibration(**info["calibration"])
+    _check_number("calibration.temperature", calibration.temperature, above=0)
+    _check_number("seconds", info.get("seconds", 0))
+    columns = Columns(**info["columns"])
+    for name in ("id", "label", "source", "target", "weight"):
+        _check_text(f"columns.{name}", getattr(columns, name), optional=True)
+    for name in ("features", "ignore", "number", "category", "text"):
+        names = getattr(columns, name)
+        for column in () if names is None else _sequence(f"columns.{name}", names):
+            _check_text(f"columns.{name}", column)
+    for encoder in FeatureEncoder.from_json(info["encoder"] or []).columns:
+        _check_text("name of an encoder", encoder.name)
+        if encoder.kind not in KINDS:
+            raise ValueError(f"the encoder of {encoder.name} has kind {encoder.kind!r}")
+        _check_number(f"mean of {encoder.name}", encoder.mean, above=-math.inf)
+        _check_number(f"std of {encoder.name}", encoder.std, above=0)
+        for value in _sequence(f"values of {encoder.name}", encoder.values):
+            _check_text(f"value of {encoder.name}", value)
+        for value in _sequence(f"idf of {encoder.name}", encoder.idf):
+            _check_number(f"idf of {encoder.name}", value)
+        if encoder.kind == "text" and len(encoder.idf) != len(encoder.values):
+            raise ValueError(f"the encoder of {encoder.name} has another number of words and idf")
+    if info["method"] in METHODS:  # the backbone may be of another package: it is not resolved here
+        settings = {key: value for key, value in info["settings"].items() if key != "backbone"}
+        METHODS[info["method"]].from_preset(**settings).check_values()
+
+
+def check_arrays(arrays: Mapping[str, NDArray[Any]], graph: Graph) -> None:
+    """Raise ``ValueError`` unless all arrays have the shape, type and range of their meaning."""
+    n, classes = graph.num_nodes, graph.num_classes
+    expected = {
+        "proba": ("f", (n, classes)),
+        "labeled_stage": ("i", (n,)),
+        "agreement": ("f", (n,)),
+        **dict.fromkeys(("train", "val", "pool", "test"), ("b", (n,))),
+    }
+    for name, (kind, shape) in expected.items():
+        array = arrays[name]
+        if array.shape != shape or array.dtype.kind != kind:
+            raise ValueError(f"{name} is {array.dtype} {array.shape}, expected {shape}")
+    proba, agreement = arrays["proba"], arrays["agreement"]
+    if not ((proba >= 0).all() and (abs(proba.sum(axis=1) - 1) < 1e-2).all()):
+        raise ValueError("proba has values that are not probabilities")
+    if not ((agreement >= 0) & (agreement <= 1)).all():
+        raise ValueError("agreement has values outside 0 … 1")
+    if (arrays["labeled_stage"] < NOT_LABELED).any():
+        raise ValueError("labeled_stage has negative stages")
+
+
+def check_sizes(config: Mapping[str, Any], state: Mapping[str, Tensor]) -> None:
+    """Raise ``ValueError`` if a network of this configuration is larger than its parameters."""
+    most = max((tensor.numel() for tensor in state.values()), default=0)
+    for name in ("replicas", "num_features", "hidden", "num_classes"):
+        size = config[name]
+        if not isinstance(size, int) or not 0 < size <= max(1, most):
+            raise ValueError(f"a network has {name} {size!r}, but its parameters are smaller")
+    rate = config["dropout"]
+    if not isinstance(rate, (int, float)) or not 0 <= rate < 1:
+        raise ValueError(f"a network has dropout {rate!r}")
+
+
+def _check_number(name: str, value: Any, above: float = -1) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} is {type(value).__name__}")
+    if not (math.isfinite(value) and value > above):
+        raise ValueError(f"{name} is {value}")
+
+
+def _check_text(name: str, value: Any, optional: bool = False) -> None:
+    if not (isinstance(value, str) or (optional and value is None)):
+        raise TypeError(f"{name} is {type(value).__name__}")
+
+
+def _sequence(name: str, values: Any) -> Sequence[Any]:
+    if not isinstance(values, (list, tuple)):
+        raise TypeError(f"{name} is {type(values).__name__}")
+    return values
