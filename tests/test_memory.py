@@ -97,3 +97,33 @@ def test_an_explicit_limit_is_a_bound_and_stops_larger_allocations():
 def test_a_limit_below_the_size_of_the_program_is_refused():
     with pytest.raises(InputError, match="is less than the program itself needs"):
         memory.limit_memory(1000)
+
+
+def test_cached_files_of_a_control_group_count_as_free(tmp_path, monkeypatch):
+    for name, text in (
+        ("memory.max", "5000"),
+        ("memory.current", "4900"),
+        ("memory.stat", "anon 900\ninactive_file 4000\n"),
+    ):
+        (tmp_path / name).write_text(text)
+    read_text = Path.read_text
+    monkeypatch.setattr(
+        Path,
+        "read_text",
+        lambda self: "0::/\n" if str(self) == "/proc/self/cgroup" else read_text(self),
+    )
+    assert memory._cgroup_bounds(tmp_path) == [4100]
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (MemoryError(), True),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), True),
+        (RuntimeError("CUDA error: out of memory"), True),
+        (ImportError("libx.so: failed to map segment from shared object"), True),
+        (RuntimeError("shapes differ"), False),
+    ],
+)
+def test_errors_that_mean_missing_memory(error, expected):
+    assert memory.is_out_of_memory(error) == expected

@@ -95,7 +95,7 @@ def _as_text(value: Any) -> Any:
 
 def _sync(path: Path) -> None:
     """Wait until the content is on the disk."""
-    with open(path, "rb") as file:
+    with open(path, "r+b") as file:
         os.fsync(file.fileno())
 
 

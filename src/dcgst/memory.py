@@ -17,6 +17,14 @@ except ImportError:  # Windows has no such limits
 
 _limit: int | None = None
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+_NO_MEMORY = (
+    "can't allocate memory",
+    "not enough memory",
+    "out of memory",
+    "ALLOC_FAILED",
+    "failed to map segment",
+    "can't start new thread",
+)
 _CGROUPS = Path("/sys/fs/cgroup")
 
 
@@ -47,6 +55,11 @@ def limit_memory(size: int) -> None:
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
         with contextlib.suppress(ValueError):  # a lower hard limit applies already
             resource.setrlimit(resource.RLIMIT_DATA, (size, hard))
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error means that memory ran out; libraries have several types and texts for it."""
+    return isinstance(error, MemoryError) or any(text in str(error) for text in _NO_MEMORY)
 
 
 def available_memory() -> int:
@@ -93,12 +106,22 @@ def _cgroup_bounds(root: Path) -> list[int]:
     for limit_name, usage_name, folder in _cgroup_folders(root):
         try:
             limit = int((folder / limit_name).read_text())
-            usage = int((folder / usage_name).read_text())
+            usage = int((folder / usage_name).read_text()) - _reclaimable(folder)
         except (OSError, ValueError):  # no such file, or "max"
             continue
         if limit < 2**60:
             bounds.append(limit - usage)
     return bounds
+
+
+def _reclaimable(folder: Path) -> int:
+    """Bytes of cached files, which are freed when memory is needed."""
+    try:
+        lines = (folder / "memory.stat").read_text().splitlines()
+    except OSError:
+        return 0
+    values = dict(line.split() for line in lines if len(line.split()) == 2)
+    return int(values.get("inactive_file", values.get("total_inactive_file", 0)))
 
 
 def _cgroup_folders(root: Path) -> list[tuple[str, str, Path]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-_KEPT = "\n\t"
+_KEPT = "\n\t\u200c\u200d"  # the last two join letters in Persian, Hindi and emoji
 _UNSAFE = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 """Unicode categories: control and format characters, surrogates, private use, separators."""
 

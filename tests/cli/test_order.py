@@ -62,3 +62,16 @@ def test_the_diagnosis_does_not_depend_on_the_order(tables, shuffled):
         assert one["value"] == pytest.approx(other["value"], rel=1e-4)
         assert one["expected"] == pytest.approx(other["expected"], rel=1e-3)
         assert one["p"] == pytest.approx(other["p"], abs=1e-9)
+
+
+def test_spectral_features_do_not_depend_on_the_order(tables, shuffled, tmp_path):
+    found = []
+    for folder in (tables, shuffled):
+        out = tmp_path / f"spectral{len(found)}"
+        done = dcgst("fit", folder / "nodes.csv", folder / "edges.csv", "--label", "kind",
+                     "--ignore", "w,x1,x2,x3", "-o", out, "--method", "gcn",
+                     "--set", "epochs=5")  # fmt: skip
+        assert done.code == 0, done.err
+        rows = read_table((out / "predictions.csv").read_text())
+        found.append(sorted(rows, key=lambda row: row["id"]))
+    assert found[0] == found[1]

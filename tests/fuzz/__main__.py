@@ -67,7 +67,10 @@ def main() -> None:
             file.flush()
             left = (time.monotonic() - start) / count * (len(todo) - count) / 60
             print(f"{count}/{len(todo)} batches, {left:.0f} min left", end="\r", flush=True)
-    show([done[batch] for batch in every])
+    records = [done[batch] for batch in every]
+    show(records)
+    if any(set(record["states"]) - {"accepted", "refused"} for record in records):
+        raise SystemExit(1)
 
 
 def show(records: list[dict[str, object]]) -> None:

@@ -10,6 +10,7 @@ import resource
 import signal
 import sys
 import tempfile
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,6 +75,7 @@ def _run_in_child(arguments: list[str], folder: Path, out: int, err: int) -> Non
         os.dup2(err, 2)
         sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
         os.chdir(folder)
+        warnings.resetwarnings()  # pytest turns warnings into errors
         sys.argv = ["dcgst", *arguments]
         import rich.console
 

@@ -261,3 +261,19 @@ def test_entries_that_are_no_tensors_are_refused(tmp_path):
     path = save(tmp_path / "g.pt", x=["a"])
     with pytest.raises(InputError, match="x is list; a tensor is required"):
         read(path)
+
+
+def test_other_members_of_an_npz_file_are_ignored(tmp_path):
+    path = write_npz(tmp_path / "g.npz", x=np.eye(4), names=np.array([{}, {}]))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("readme.txt", "hello")
+    assert read(path).graph.num_nodes == 4
+
+
+def test_compressed_graph_files_are_recognized(tmp_path):
+    nx = pytest.importorskip("networkx")
+    graph = nx.cycle_graph(4)
+    nx.set_node_attributes(graph, {0: "x", 1: "y", 2: "", 3: ""}, "label")
+    content = "\n".join(nx.generate_graphml(graph)).encode()
+    (tmp_path / "g.graphml.gz").write_bytes(gzip.compress(content))
+    assert read(tmp_path / "g.graphml.gz").graph.num_nodes == 4

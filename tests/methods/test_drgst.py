@@ -244,3 +244,7 @@ def test_validation_errors_of_every_class_count(code):
     update_best(best, 1, output_of(right), problem)
     update_best(best, 2, output_of(1 - right), problem)
     assert best.number.tolist() == [1]
+
+
+def test_number_of_trainings_is_one_more_than_the_stages():
+    assert (DRGST(stages=0).trainings, DRGST(stages=3).trainings) == (1, 4)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
 
 from dcgst.datasets import synthetic
+from dcgst.engine.training import TrainingLog
 from dcgst.methods import GCN
 from dcgst.splits import Split, sample
-from tests.methods.helpers import cmd_by_hand
+from tests.methods.helpers import cmd_by_hand, ring_problem
 
 
 @pytest.fixture(scope="module")
@@ -95,3 +98,21 @@ def test_number_of_threads_is_restored(graph):
     before = torch.get_num_threads()
     GCN(epochs=1, hidden=4).fit(graph)
     assert torch.get_num_threads() == before
+
+
+def test_stop_reason_depends_on_the_epochs_since_the_best_one():
+    log = TrainingLog(torch.zeros(100, 2), torch.zeros(100, 2), torch.tensor([94, 95]))
+    reasons = GCN(epochs=100, patience=5).stop_reasons(log)
+    waited = "validation loss did not decrease for 5 epochs"
+    assert reasons == [waited, "maximum number of epochs (100)"]
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_validation_errors_of_every_class_count(code):
+    """With keep_epoch=accuracy, the value is the number of errors plus a fraction."""
+    problem = ring_problem([0, 1, -1, -1])
+    val_labels = torch.tensor([[-1, -1, code, -1]])
+    problem = dataclasses.replace(problem, val_labels=val_labels)
+    network = GCN(keep_epoch="accuracy", hidden=4).create_network(problem)
+    right = bool(network.predict().logits[0, 2].argmax() == code)
+    assert int(network.validation(problem).measure()) == (0 if right else 1)

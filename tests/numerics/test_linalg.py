@@ -107,3 +107,26 @@ def test_eigenvectors_of_a_symmetric_matrix(monkeypatch):
     assert len(calls) == 2
     torch.testing.assert_close(vectors @ torch.diag(values) @ vectors.T, symmetric)
     assert (values.diff() >= 0).all()
+
+
+def test_orthonormal_columns_of_another_space_are_not_accepted(matrix, monkeypatch):
+    calls, householder = [], linalg._householder
+
+    def other_space(given):
+        calls.append(given)
+        return torch.eye(30, 5) if len(calls) == 1 else householder(given)
+
+    monkeypatch.setattr(linalg, "_householder", other_space)
+    torch.testing.assert_close(
+        projection(orthonormalize(matrix)) @ matrix, matrix, atol=1e-5, rtol=0
+    )
+    assert len(calls) == 2
+
+
+def test_missing_memory_is_not_hidden(matrix, monkeypatch):
+    def no_memory(given):
+        raise RuntimeError("CUDA out of memory")
+
+    monkeypatch.setattr(linalg, "_householder", no_memory)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        orthonormalize(matrix)

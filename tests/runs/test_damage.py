@@ -37,6 +37,11 @@ def test_a_flipped_bit_is_noticed_or_has_no_effect(copy, name, rng):
         damaged[bit // 8] ^= 1 << (bit % 8)
         (copy / name).write_bytes(damaged)
         try:
+            if name in ("predictions.csv", "audit.csv.gz", "metrics.json"):
+                with pytest.warns(UserWarning, match=f"{name} was changed or damaged"):
+                    found = rows_to_csv(open_run(copy).predictions)
+                assert found == expected
+                continue
             found = rows_to_csv(open_run(copy).predictions)
         except InputError as error:
             assert name in str(error)  # noqa: PT017

@@ -7,11 +7,11 @@ import ctypes
 import gc
 import os
 import platform
-import resource
 import subprocess
 from functools import cache
 from pathlib import Path
 
+import psutil
 import torch
 
 
@@ -75,4 +75,4 @@ class PeakMemory:
             for line in Path("/proc/self/status").read_text().splitlines():
                 if line.startswith("VmHWM:"):
                     return round(int(line.split()[1]) / 1024, 1)
-        return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
+        return float(round(psutil.Process().memory_info().rss / 2**20, 1))

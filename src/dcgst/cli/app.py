@@ -38,8 +38,6 @@ VERBS = {
 """Verbs and the first lines of their help texts."""
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
-NO_MEMORY = ("can't allocate memory", "not enough memory", "failed to map segment")
-"""Texts of errors of PyTorch and of the loader of libraries, which have no type of their own."""
 OUT_OF_MEMORY = (
     "Error: the memory does not suffice; use a smaller graph, or a machine with more memory. An "
     "interrupted fit continues with --resume."
@@ -128,7 +126,9 @@ def main() -> None:
     except MemoryError:
         _fail(OUT_OF_MEMORY, BAD_INPUT)
     except (ImportError, RuntimeError) as error:
-        if any(reason in str(error) for reason in NO_MEMORY):
+        from dcgst.memory import is_out_of_memory
+
+        if is_out_of_memory(error):
             _fail(OUT_OF_MEMORY, BAD_INPUT)
         _fail(_failure(error), FAILED)
     except OSError as error:
@@ -152,6 +152,6 @@ def _failure(error: Exception) -> str:
 
 def _fail(message: str, code: int) -> NoReturn:
     if "--debug" in sys.argv:
-        traceback.print_exc()
+        print(printable(traceback.format_exc()), file=sys.stderr)
     print(printable(message), file=sys.stderr)
     sys.exit(code)

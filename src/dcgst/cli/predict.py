@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from dcgst.cli.output import JsonOption, SpreadsheetOption, errors, print_json, 
 from dcgst.cli.run_options import OutOption, RunArgument, check_out
 from dcgst.files import rows_to_csv, write_rows
 from dcgst.runs import GIVEN, open_run
+from dcgst.text import printable
 
 
 def command(
@@ -53,4 +55,5 @@ def command(
         write_rows(out, rows, spreadsheet=spreadsheet)
         say(f"{len(rows):,} predictions: {out}")
     else:
-        typer.echo(rows_to_csv(rows, spreadsheet=spreadsheet), nl=False)
+        text = rows_to_csv(rows, spreadsheet=spreadsheet)
+        typer.echo(printable(text) if sys.stdout.isatty() else text, nl=False)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dcgst.errors import InputError
-from dcgst.graph.csr import checked_csr
+from dcgst.graph.csr import MAX_ROWS, checked_csr
 
 FeatureMatrix: TypeAlias = Any
 """``(n, d)`` float32: an array or a ``csr_array`` (SciPy has no type annotations)."""
@@ -27,7 +27,7 @@ def check_adjacency(adjacency: sp.csr_array) -> None:
     if not isinstance(adjacency, sp.csr_array) or adjacency.shape[0] != adjacency.shape[1]:
         raise InputError("adjacency must be a square csr_array; use Graph.from_scipy or from_edges")
     parts = (adjacency.data, adjacency.indices, adjacency.indptr)
-    checked_csr(parts, adjacency.shape, "adjacency")
+    checked_csr(parts, adjacency.shape, "adjacency", MAX_ROWS)
     if not np.isfinite(adjacency.data).all() or (adjacency.data <= 0).any():
         raise InputError("adjacency weights must be positive and finite")
     if not adjacency.has_canonical_format:

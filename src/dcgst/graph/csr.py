@@ -18,7 +18,9 @@ MAX_COLUMNS = 10_000_000
 """Largest number of feature columns."""
 
 
-def checked_csr(parts: Sequence[ArrayLike], shape: ArrayLike, name: str) -> sp.csr_array:
+def checked_csr(
+    parts: Sequence[ArrayLike], shape: ArrayLike, name: str, max_columns: int = MAX_COLUMNS
+) -> sp.csr_array:
     """Create a CSR matrix after checking every index.
 
     Args:
@@ -26,6 +28,7 @@ def checked_csr(parts: Sequence[ArrayLike], shape: ArrayLike, name: str) -> sp.c
             ``indptr`` ``(rows + 1,)``, where each row starts.
         shape: number of rows and columns.
         name: name of the matrix in messages.
+        max_columns: largest number of columns.
 
     Raises:
         InputError: if the arrays are not a CSR matrix.
@@ -38,7 +41,7 @@ def checked_csr(parts: Sequence[ArrayLike], shape: ArrayLike, name: str) -> sp.c
         ...
         dcgst.errors.InputError: features: entry 0 is in column 3 of a matrix with 3 columns
     """
-    rows, columns = checked_shape(shape, name)
+    rows, columns = checked_shape(shape, name, max_columns)
     values, where, starts = (np.asarray(part) for part in parts)
     for part, array in (("indices", where), ("indptr", starts)):
         if array.ndim != 1 or array.dtype.kind not in "iu":
@@ -54,7 +57,7 @@ def checked_csr(parts: Sequence[ArrayLike], shape: ArrayLike, name: str) -> sp.c
             f"{name}: indptr must increase from 0 to {len(where)}, the number of entries"
         )
     _check_range(where, columns, name, "column")
-    return sp.csr_array((values, where.astype(np.int64), starts), shape=(rows, columns))
+    return sp.csr_array((values, where, starts), shape=(rows, columns))
 
 
 def csr_from_tensor(x: Tensor, name: str = "features") -> sp.csr_array:
@@ -72,16 +75,16 @@ def csr_from_tensor(x: Tensor, name: str = "features") -> sp.csr_array:
     raise InputError(f"{name}: tensors of layout {x.layout} are not supported; use a dense tensor")
 
 
-def checked_shape(shape: ArrayLike, name: str) -> tuple[int, int]:
+def checked_shape(shape: ArrayLike, name: str, max_columns: int = MAX_COLUMNS) -> tuple[int, int]:
     """Number of rows and columns; raises if they are not plausible."""
     sizes = np.asarray(shape)
     if sizes.shape != (2,) or sizes.dtype.kind not in "iu":
         raise InputError(f"{name}: the shape must be two integers, got {sizes.tolist()}"[:200])
     rows, columns = (int(size) for size in sizes)
-    if not (0 <= rows <= MAX_ROWS and 0 < columns <= MAX_COLUMNS):
+    if not (0 <= rows <= MAX_ROWS and 0 < columns <= max_columns):
         raise InputError(
             f"{name}: {rows:,} rows of {columns:,} columns; allowed are up to {MAX_ROWS:,} rows of "
-            f"1 to {MAX_COLUMNS:,} columns"
+            f"1 to {max_columns:,} columns"
         )
     return rows, columns
 

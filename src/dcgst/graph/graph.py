@@ -30,7 +30,7 @@ from dcgst.graph.cleaning import (
     clean_mask,
     features_from_tensor,
 )
-from dcgst.graph.csr import checked_csr
+from dcgst.graph.csr import MAX_ROWS, checked_csr
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -139,7 +139,7 @@ class Graph:
         """Create a graph from a SciPy adjacency matrix, cleaned as in :meth:`from_edges`."""
         if adjacency.format == "csr":
             parts = (adjacency.data, adjacency.indices, adjacency.indptr)
-            adjacency = checked_csr(parts, adjacency.shape, "adjacency")
+            adjacency = checked_csr(parts, adjacency.shape, "adjacency", MAX_ROWS)
         coo = sp.coo_array(adjacency)
         if coo.shape[0] != coo.shape[1]:
             raise InputError(f"adjacency must be square, got shape {coo.shape}")

@@ -71,7 +71,9 @@ def read_bytes(path: Path, memory_factor: float = 2.0) -> bytes:
 def _check_kind(path: Path) -> None:
     """Raise for devices, and for named pipes, which may wait forever for a writer."""
     mode = os.stat(path).st_mode
-    from_shell = path.is_relative_to("/dev/fd") or path.is_relative_to("/proc/self/fd")
+    from_shell = str(path) == "/dev/stdin" or any(
+        path.is_relative_to(folder) for folder in ("/dev/fd", "/proc/self/fd")
+    )
     if stat.S_ISREG(mode) or stat.S_ISDIR(mode) or (stat.S_ISFIFO(mode) and from_shell):
         return
     kind = "a named pipe" if stat.S_ISFIFO(mode) else "a device or socket"

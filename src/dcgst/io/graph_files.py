@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 import zipfile
@@ -17,19 +18,24 @@ from dcgst.io.files import read_bytes
 from dcgst.io.table import Table, cell_text
 from dcgst.memory import check_memory
 
+MEMORY_FACTOR = 30.0
+"""Memory of a parsed GraphML file as a multiple of its size."""
+
 USED_TENSORS = ("x", "edge_index", "y", "edge_weight", "train_mask", "val_mask", "test_mask")
 """Entries of PyG data that a graph is made of."""
 
 
 def read_graphml(path: Path) -> tuple[Table, Table]:
     """Read a GraphML file; returns as :func:`networkx_tables`."""
-    content = read_bytes(path)
+    content = read_bytes(path, MEMORY_FACTOR)
     try:
         import networkx as nx
     except ImportError as error:
         raise InputError(f"reading {path} requires networkx: pip install 'dcgst[io]'") from error
     try:
         graph = nx.parse_graphml(content)
+    except MemoryError:
+        raise
     except Exception as error:  # NetworkX and its XML parser raise many types
         raise InputError(f"{path} is not valid GraphML: {error}") from error
     return networkx_tables(graph, path)
@@ -84,7 +90,7 @@ def read_pt(path: Path) -> Graph:
     from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
 
     content = io.BytesIO(read_bytes(path))
-    if zipfile.is_zipfile(content):
+    with contextlib.suppress(zipfile.BadZipFile):  # older files are no archives
         with zipfile.ZipFile(content) as archive:
             total = sum(member.file_size for member in archive.infolist())
         check_memory(2 * total, f"{path} needs", "use a machine with more memory")
@@ -93,6 +99,8 @@ def read_pt(path: Path) -> Graph:
     try:
         with torch.serialization.safe_globals(allowed):
             data = torch.load(content, map_location="cpu", weights_only=True)
+    except MemoryError:
+        raise
     except Exception as error:  # torch.load raises many types for damaged files
         raise InputError(f"{path} cannot be loaded: {_load_failure(error)}") from error
     if isinstance(data, (tuple, list)) and data:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,11 @@ from dcgst.memory import check_memory
 DENSE_KEYS = ("edge_index", "y", "x")
 SPARSE_KEYS = ("edge_index", "y", "x_data", "x_indices", "x_indptr", "x_shape")
 
+Keys = Sequence[str] | Callable[[Sequence[str]], Sequence[str]]
+
 READ_ERRORS = (
     EOFError,
     IndexError,
-    MemoryError,
     NotImplementedError,
     OSError,
     OverflowError,
@@ -59,8 +60,7 @@ def read_npz_graph(path: Path, name: str) -> Graph:
         >>> read_npz_graph(path, "pair")
         Graph('pair': 2 nodes, 1 edges, 2 features, 1 classes, 1 labels)
     """
-    arrays = read_npz_arrays(path)
-    arrays = _select(path, arrays, DENSE_KEYS if "x" in arrays else SPARSE_KEYS)
+    arrays = read_npz_arrays(path, lambda names: DENSE_KEYS if "x" in names else SPARSE_KEYS)
     try:
         features = arrays["x"] if "x" in arrays else _csr_features(arrays)
         return Graph.from_edges(arrays["edge_index"], features, arrays["y"], name=name)
@@ -68,8 +68,12 @@ def read_npz_graph(path: Path, name: str) -> Graph:
         raise InputError(f"the arrays of {path} are not a graph: {error}") from error
 
 
-def read_npz_arrays(path: Path, keys: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
+def read_npz_arrays(path: Path, keys: Keys | None = None) -> dict[str, NDArray[Any]]:
     """Return the named arrays of an npz file, or all. Pickled objects are never loaded.
+
+    Args:
+        path: the file.
+        keys: names of the arrays, or a function that selects them from the names of all.
 
     Raises:
         InputError: if the file is not an npz file of plain arrays, if it does not fit into memory,
@@ -88,21 +92,29 @@ def read_npz_arrays(path: Path, keys: Sequence[str] | None = None) -> dict[str, 
         file.seek(0)
         try:
             with zipfile.ZipFile(file) as archive:
-                _check_sizes(path, archive)
+                names = [name.removesuffix(".npy") for name in archive.namelist()]
+                wanted = names if keys is None else keys(names) if callable(keys) else keys
+                _check_sizes(path, archive, wanted)
             file.seek(0)
             with np.load(file, allow_pickle=False) as loaded:
-                return _select(path, loaded, loaded.files if keys is None else keys)
+                return {key: loaded[key] for key in wanted}
         except InputError:
             raise
         except READ_ERRORS as error:
             raise InputError(f"{path} is not an npz file of plain arrays: {error}") from error
 
 
-def _check_sizes(path: Path, archive: zipfile.ZipFile) -> None:
+def _check_sizes(path: Path, archive: zipfile.ZipFile, wanted: Sequence[str]) -> None:
     """Raise before anything is loaded if an array claims another size than its data has."""
-    total = sum(member.file_size for member in archive.infolist())
+    found = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        raise InputError(
+            f"{path} does not have the arrays {', '.join(missing)}; it has {', '.join(found)}"
+        )
+    total = sum(found[name].file_size for name in wanted)
     check_memory(2 * total, f"{path} needs", "use a machine with more memory")
-    for member in archive.infolist():
+    for member in (found[name] for name in wanted):
         with archive.open(member) as data:
             version = npy.read_magic(data)
             read_header = (
@@ -119,15 +131,6 @@ def _check_sizes(path: Path, archive: zipfile.ZipFile) -> None:
                     f"{path} is damaged: array {member.filename.removesuffix('.npy')} of shape "
                     f"{shape} needs {size:,} bytes, but has {member.file_size - data.tell():,}"
                 )
-
-
-def _select(path: Path, archive: Any, keys: Sequence[str]) -> dict[str, NDArray[Any]]:
-    missing = [key for key in keys if key not in archive]
-    if missing:
-        raise InputError(
-            f"{path} does not have the arrays {', '.join(missing)}; it has {', '.join(archive)}"
-        )
-    return {key: archive[key] for key in keys}
 
 
 def _csr_features(arrays: Mapping[str, NDArray[Any]]) -> sp.csr_array:

@@ -125,7 +125,7 @@ def _load(
         is_networkx = hasattr(nodes, "nodes") and hasattr(nodes, "edges")
         return networkx_tables(nodes, Path("graph")) if is_networkx else as_graph(nodes)
     path = Path(nodes)
-    extension = path.suffix.lower()
+    extension = Path(path.name.removesuffix(".gz")).suffix.lower()
     if extension in GRAPH_FILES and edges is not None:
         raise InputError(f"{path} already contains edges; remove the edge table {edges}")
     if extension in FEATURE_FILES and columns != Columns():
@@ -173,7 +173,7 @@ def _from_tables(
         encoder = fit_encoder(nodes, names, columns.kinds)
         notes += encoder.notes
     spectral = not encoder.columns
-    features = _spectral_features(links, len(ids)) if spectral else encoder.transform(nodes)
+    features = _spectral_features(links, ids) if spectral else encoder.transform(nodes)
     if spectral:
         notes.append(
             f"no usable feature columns: {features.shape[1]} spectral features are computed from "
@@ -197,7 +197,15 @@ def _from_tables(
     )
 
 
-def _spectral_features(edges: Edges, num_nodes: int) -> NDArray[np.float32]:
-    """Return ``(n, d)`` leading eigenvectors of the normalized adjacency matrix."""
-    graph = Graph.from_edges(edges.pairs, np.ones((num_nodes, 1)), weights=edges.weights)
-    return spectral_features(graph.adjacency, NUM_SPECTRAL_FEATURES)
+def _spectral_features(edges: Edges, ids: Sequence[str]) -> NDArray[np.float32]:
+    """Return ``(n, d)`` leading eigenvectors of the normalized adjacency matrix.
+
+    They are computed in the order of the ids, so that the order of the rows does not matter.
+    """
+    ones = np.ones((len(ids), 1))
+    graph = Graph.from_edges(edges.pairs, ones, weights=edges.weights, ids=np.array(ids))
+    order = graph.id_order
+    in_order = spectral_features(graph.reorder(order).adjacency, NUM_SPECTRAL_FEATURES)
+    features = np.empty_like(in_order)
+    features[order] = in_order
+    return features

@@ -45,7 +45,7 @@ def read_table(path: Path, delimiter: str | None = None, *, header_required: boo
         >>> read_table(path).columns
         {'id': ['a', 'b'], 'size': ['1', '']}
     """
-    if path.suffix.lower() in (".parquet", ".pq"):
+    if Path(path.name.removesuffix(".gz")).suffix.lower() in (".parquet", ".pq"):
         return _read_parquet(path)
     character = "\t" if delimiter in ("\\t", "tab") else delimiter
     if character is not None and len(character) != 1:
@@ -173,7 +173,7 @@ def _read_parquet(path: Path) -> Table:
         cells = metadata.num_rows * metadata.num_columns
         check_memory(CELL_BYTES * cells, f"{path} needs", "use a machine with more memory")
         table = parquet.read_table(arrow.BufferReader(content))
-    except InputError:
+    except (InputError, MemoryError):
         raise
     except Exception as error:  # Arrow and its decoders raise many types for damaged files
         raise InputError(f"{path} is not a valid Parquet file: {error}") from error

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from dcgst.errors import NumericalError
+from dcgst.memory import is_out_of_memory
 
 _TOLERANCE = 1e-3
 """Largest deviation of QᵀQ from the identity."""
@@ -35,7 +36,12 @@ def orthonormalize(matrix: Tensor) -> Tensor:
         lambda: _cholesky(matrix),
         lambda: _householder(matrix.cpu()).to(matrix.device),
     ]
-    return _first_valid("QR decomposition", matrix, attempts, _is_orthonormal)
+    return _first_valid(
+        "QR decomposition",
+        matrix,
+        attempts,
+        lambda q: _is_orthonormal(q) and _is_small(matrix - q @ (q.T @ matrix), matrix),
+    )
 
 
 def eigh(matrix: Tensor) -> tuple[Tensor, Tensor]:
@@ -54,7 +60,13 @@ def eigh(matrix: Tensor) -> tuple[Tensor, Tensor]:
         lambda: _eigh(matrix.cpu()).to(matrix.device),
     ]
     joined = _first_valid(
-        "eigenvalue decomposition", matrix, attempts, lambda found: _is_orthonormal(found[1:].T)
+        "eigenvalue decomposition",
+        matrix,
+        attempts,
+        lambda found: (
+            _is_orthonormal(found[1:].T)
+            and _is_small(matrix @ found[1:].T - found[1:].T * found[0], matrix)
+        ),
     )
     return joined[0], joined[1:].T
 
@@ -70,7 +82,9 @@ def _first_valid(
     for attempt in attempts:
         try:
             found = attempt()
-        except RuntimeError:  # torch.linalg.LinAlgError, or an error of the GPU library
+        except RuntimeError as error:  # torch.linalg.LinAlgError, or one of the GPU library
+            if is_out_of_memory(error):
+                raise
             continue
         if bool(found.isfinite().all()) and is_valid(found):
             return found
@@ -98,6 +112,10 @@ def _eigh(matrix: Tensor) -> Tensor:
     """``(1 + k, k)``: the eigenvalues above the transposed eigenvectors."""
     values, vectors = torch.linalg.eigh(matrix)
     return torch.cat([values[None], vectors.T])
+
+
+def _is_small(residual: Tensor, matrix: Tensor) -> bool:
+    return bool(residual.norm() <= _TOLERANCE * matrix.norm())
 
 
 def _is_orthonormal(q: Tensor) -> bool:

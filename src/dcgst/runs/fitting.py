@@ -89,26 +89,32 @@ def fit(
                     "or dcgst predict with --spreadsheet"
                 )
             return run
-        start = time.perf_counter()
         try:
-            checkpoint = folder / folder_format.CHECKPOINT
-            model.fit(graph, split, callbacks=callbacks, checkpoint=checkpoint)
+            run = _fit(data, folder, model, split, callbacks)
+            run.info.update(
+                validate=validate, spreadsheet=spreadsheet, fingerprint=identity["fingerprint"]
+            )
+            stored = folder_format.Stored(run.info, graph, split, run.result)
+            metrics = compute_metrics(run)
+            folder_format.write(folder, stored, run.predictions, metrics, spreadsheet=spreadsheet)
         except WriteError:  # what was stored so far is still valid
             raise
         except InputError:  # it would fail again: remove what was written
             folder_format.remove(folder)
             raise
-        seconds = round(time.perf_counter() - start, 1)
-        run = _make_run(folder, data, model)
-        run.info.update(
-            validate=validate,
-            seconds=seconds,
-            spreadsheet=spreadsheet,
-            fingerprint=identity["fingerprint"],
-        )
-        stored = folder_format.Stored(run.info, graph, split, run.result)
-        metrics = compute_metrics(run)
-        folder_format.write(folder, stored, run.predictions, metrics, spreadsheet=spreadsheet)
+    return run
+
+
+def _fit(
+    data: Input, folder: Path, model: Method, split: Split, callbacks: Sequence[Callback]
+) -> Run:
+    """Fit the method with a checkpoint, and calibrate its probabilities."""
+    start = time.perf_counter()
+    checkpoint = folder / folder_format.CHECKPOINT
+    model.fit(data.graph, split, callbacks=callbacks, checkpoint=checkpoint)
+    seconds = round(time.perf_counter() - start, 1)
+    run = _make_run(folder, data, model)
+    run.info.update(seconds=seconds)
     return run
 
 

@@ -99,7 +99,7 @@ class Result:
             np.argsort(order),
         )
         audit["node"] = position[audit["node"]]
-        audit.sort(order=["replica", "stage", "node"])
+        audit = audit[np.lexsort([audit[key] for key in ("node", "stage", "replica")])]
         ends = np.sort(
             [
                 position[self.edge_probabilities["source"]],

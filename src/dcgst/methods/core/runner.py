@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dcgst.engine.checkpoint import Checkpoint
 from dcgst.engine.device import resolve_device
-from dcgst.engine.locality import locality_order
+from dcgst.engine.locality import LARGE, locality_order
 from dcgst.engine.random import derive
 from dcgst.engine.threads import threads_for
 from dcgst.engine.training import Callback
@@ -58,6 +58,8 @@ def _internal_order(graph: Graph) -> NDArray[np.int64] | None:
     """The order of nodes to compute in: by id, and by locality in large graphs; None: as it is."""
     order = graph.id_order
     sorted_already = bool((order == np.arange(graph.num_nodes)).all())
+    if graph.num_nodes < LARGE:
+        return None if sorted_already else order
     adjacency = graph.adjacency if sorted_already else graph.adjacency[order][:, order]
     locality = locality_order(adjacency)
     if locality is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import shutil
@@ -79,25 +80,36 @@ def seal(info: Mapping[str, Any]) -> dict[str, Any]:
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Create the folder and keep other processes from writing to it at the same time."""
-    from filelock import FileLock, Timeout
+    from filelock import BaseFileLock, FileLock, Timeout
 
     try:
         existed = folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
         _check_own(folder)
-        lock = FileLock(folder / LOCK, timeout=0)
-        lock.acquire()
+        lock: BaseFileLock | None = None
+        acquired = FileLock(folder / LOCK, timeout=0)
+        acquired.acquire()
+        lock = acquired
     except Timeout as error:
         raise InputError(
             f"another process is fitting into {folder}; wait for it, or choose another folder"
         ) from error
+    except InputError:
+        raise
+    except NotImplementedError:
+        pass  # a network file system without locks
     except OSError as error:
-        raise WriteError(f"{folder} cannot be written: {error.strerror or error}") from error
+        if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise WriteError(f"{folder} cannot be written: {error.strerror or error}") from error
+    except ValueError as error:
+        raise WriteError(f"{str(folder)!r} is not a folder name: {error}") from error
     try:
         yield
     finally:
-        (folder / LOCK).unlink(missing_ok=True)
-        lock.release()
+        if lock is not None:
+            lock.release()
+        with contextlib.suppress(OSError):
+            (folder / LOCK).unlink(missing_ok=True)
         if not existed:
             with contextlib.suppress(OSError):  # not empty
                 folder.rmdir()
@@ -138,7 +150,10 @@ def prepare(
                     "another version; use --overwrite to replace it"
                 )
             _remove_temporary(folder)
+            if RUN in names:
+                shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
             return RUN in names
+        _remove_temporary(folder)
         write_text(folder / BEGUN, json.dumps(identity))
     except OSError as error:
         raise WriteError(f"{folder} cannot be written: {error.strerror or error}") from error

@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 
 from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN, Graph
-from dcgst.graph.csr import checked_csr
+from dcgst.graph.csr import MAX_ROWS, checked_csr
 from dcgst.io.npz import read_npz_arrays
 from dcgst.methods import Result
 from dcgst.methods.core.trace import AUDIT, EDGE_PROBABILITIES
@@ -43,7 +43,6 @@ DAMAGED = (
     EOFError,
     IndexError,
     KeyError,
-    MemoryError,
     OSError,
     OverflowError,
     RuntimeError,
@@ -120,7 +119,7 @@ def _graph_of(arrays: Mapping[str, NDArray[Any]], name: str) -> Graph:
     given = arrays["train"] | arrays["val"]
     all_given = ((arrays["labels"] != UNKNOWN) == given).all()
     return Graph(
-        checked_csr(links, (n, n), "adjacency"),
+        checked_csr(links, (n, n), "adjacency", MAX_ROWS),
         features.toarray() if arrays["features_dense"] else features,
         arrays["labels"],
         tuple(str(class_name) for class_name in arrays["class_names"]),

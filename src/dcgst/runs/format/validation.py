@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,18 @@ from dcgst.io.features import KINDS
 from dcgst.io.files import open_file
 from dcgst.methods import METHODS
 from dcgst.methods.core.trace import NOT_LABELED
-from dcgst.runs.format.layout import MODELS, RUN, VERIFIED, seal
+from dcgst.runs.format.layout import (
+    AUDIT_TABLE,
+    METRICS,
+    MODELS,
+    PREDICTIONS,
+    RUN,
+    VERIFIED,
+    seal,
+)
+
+DERIVED = (PREDICTIONS, AUDIT_TABLE, METRICS)
+"""Files for people, which are never read back."""
 
 REQUIRED: dict[str, type] = {
     "method": str,
@@ -35,7 +47,10 @@ REQUIRED: dict[str, type] = {
 
 
 def verify_digests(folder: Path, info: Mapping[str, Any]) -> None:
-    """Compare every file with its digest; raises an error that names the file."""
+    """Compare every file with its digest.
+
+    A changed file is an error that names it, or a warning if the run does not depend on the file.
+    """
     files = info.get("files")
     if info != seal(info) or not isinstance(files, dict):
         raise InputError(f"{folder / RUN} was changed or damaged; fit again with --overwrite")
@@ -49,7 +64,14 @@ def verify_digests(folder: Path, info: Mapping[str, Any]) -> None:
                 found = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
         except InputError as error:
             raise InputError(f"{error}; restore it, or fit again with --overwrite") from error
-        if found != digest:
+        if found == digest:
+            continue
+        if name in DERIVED:
+            warnings.warn(
+                f"{path} was changed or damaged since the fit; the run itself is intact",
+                stacklevel=2,
+            )
+        else:
             raise InputError(
                 f"{path} was changed or damaged since the fit; restore it, or fit again with "
                 "--overwrite"

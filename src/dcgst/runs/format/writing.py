@@ -55,19 +55,21 @@ def write(
         spreadsheet: whether ``predictions.csv`` must be safe to open in a spreadsheet.
     """
     result = stored.result
+    if not all(np.isfinite(list(record.values())).all() for record in result.history):
+        raise InputError("training diverged: the shift is not finite; try a smaller lr")
     contents = {
         PREDICTIONS: rows_to_csv(predictions, spreadsheet=spreadsheet).encode(),
         HISTORY: rows_to_csv(result.history).encode(),
         AUDIT_TABLE: _audit_to_csv(result.audit, stored.graph),
         ARRAYS: _arrays_to_npz(stored),
-        METRICS: (json.dumps(metrics, indent=1) + "\n").encode(),
+        METRICS: (json.dumps(metrics, indent=1, allow_nan=False) + "\n").encode(),
     }
     if result.models:
         contents[MODELS] = save(_tensors_of(result))
     for name, content in contents.items():
         write_bytes(folder / name, content)
     stored.info["files"] = {name: digest_of(content) for name, content in contents.items()}
-    write_text(folder / RUN, json.dumps(seal(stored.info), indent=1) + "\n")
+    write_text(folder / RUN, json.dumps(seal(stored.info), indent=1, allow_nan=False) + "\n")
     shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
 
 
