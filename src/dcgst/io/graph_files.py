@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import re
 import zipfile
@@ -90,10 +89,12 @@ def read_pt(path: Path) -> Graph:
     from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
 
     content = io.BytesIO(read_bytes(path))
-    with contextlib.suppress(zipfile.BadZipFile):  # older files are no archives
+    try:
         with zipfile.ZipFile(content) as archive:
             total = sum(member.file_size for member in archive.infolist())
-        check_memory(2 * total, f"{path} needs", "use a machine with more memory")
+    except Exception:  # damaged, or an older file that is no archive: torch.load decides
+        total = 0
+    check_memory(2 * total, f"{path} needs", "use a machine with more memory")
     content.seek(0)
     allowed = [Data, DataEdgeAttr, DataTensorAttr, EdgeStorage, GlobalStorage, NodeStorage]
     try:
