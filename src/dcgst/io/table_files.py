@@ -194,9 +194,13 @@ def _values(path: Path, name: str, column: Any) -> list[Any]:
     """The values of an Arrow column; as text if Python has no equal type (times in nanoseconds)."""
     try:
         values: list[Any] = column.to_pylist()
+    except MemoryError:
+        raise
     except Exception:  # unknown time zones, nanoseconds, durations too long for Python
         try:
             values = column.cast("string").to_pylist()
+        except MemoryError:
+            raise
         except Exception as error:
             raise InputError(
                 f"column {name!r} of {path} has type {column.type}, which cannot be read: {error}; "

@@ -80,16 +80,14 @@ def seal(info: Mapping[str, Any]) -> dict[str, Any]:
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Create the folder and keep other processes from writing to it at the same time."""
-    from filelock import BaseFileLock, FileLock, Timeout
+    from filelock import FileLock, Timeout
 
+    lock = FileLock(folder / LOCK, timeout=0)
     try:
         existed = folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
         _check_own(folder)
-        lock: BaseFileLock | None = None
-        acquired = FileLock(folder / LOCK, timeout=0)
-        acquired.acquire()
-        lock = acquired
+        lock.acquire()
     except Timeout as error:
         raise InputError(
             f"another process is fitting into {folder}; wait for it, or choose another folder"
@@ -106,10 +104,11 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        if lock is not None:
-            lock.release()
+        # Removed while it is held, so that no other process can hold it. Windows refuses that; the
+        # file then stays, which does no harm.
         with contextlib.suppress(OSError):
             (folder / LOCK).unlink(missing_ok=True)
+        lock.release()
         if not existed:
             with contextlib.suppress(OSError):  # not empty
                 folder.rmdir()
