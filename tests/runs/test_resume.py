@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dcgst import DCGST, GCN, InputError, Split, fit
+from dcgst.files import TEMPORARY
 from dcgst.runs.format import identity, prepare, remove
 from tests.runs.helpers import QUICK, with_few_labels, with_known_truth
 
@@ -151,8 +152,24 @@ def test_removing_keeps_a_folder_with_other_files(graph, tmp_path):
 
 def test_a_damaged_mark_is_named(tmp_path, fingerprint):
     (tmp_path / "run").mkdir()
-    prepare(tmp_path / "run", fingerprint())
+    prepare(tmp_path / "run", fingerprint(), resume=False, overwrite=False)
     (tmp_path / "run" / "begun.json").write_text("{")
     with pytest.raises(InputError, match=r"begun.json is damaged .*--overwrite"):
-        prepare(tmp_path / "run", fingerprint(), resume=True)
-    assert not prepare(tmp_path / "run", fingerprint(), overwrite=True)
+        prepare(tmp_path / "run", fingerprint(), resume=True, overwrite=False)
+    assert not prepare(tmp_path / "run", fingerprint(), resume=False, overwrite=True)
+
+
+def test_a_temporary_file_that_another_process_renames_is_no_error(tmp_path, fingerprint):
+    """The report is written without the lock of the folder."""
+
+    class Vanishing(type(tmp_path)):
+        def rglob(self, pattern):
+            for path in super().rglob(pattern):
+                path.unlink()
+                yield path
+
+    folder = Vanishing(tmp_path / "run")
+    folder.mkdir()
+    (folder / f".report.html{TEMPORARY}").write_text("")
+    assert not prepare(folder, fingerprint(), resume=False, overwrite=False)
+    assert [path.name for path in folder.iterdir()] == ["begun.json"]

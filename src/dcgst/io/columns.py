@@ -109,9 +109,6 @@ def resolve_edge_columns(columns: Columns, edges: Table) -> EdgeColumns:
         source, target = _guess_edge_ends(edges)
     if weight is None:
         weight = _guess_weight_column(edges, {source, target})
-    for name in (source, target, weight):
-        if name is not None:
-            edges.column(name)
     return EdgeColumns(source, target, weight)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -102,7 +103,7 @@ def describe_classes(class_names: Iterable[str]) -> list[str]:
     return notes
 
 
-def natural_order(text: str) -> tuple[list[tuple[int, float, str]], str]:
+def natural_order(text: str) -> tuple[list[tuple[float, str]], str]:
     """Return a sort key that compares the numbers in a text by value.
 
     The text itself is the second part, so that "9" and "09" have a fixed order.
@@ -112,4 +113,4 @@ def natural_order(text: str) -> tuple[list[tuple[int, float, str]], str]:
         ['b', 'c09', 'c9', 'c10']
     """
     parts = [part for part in re.split(r"(\d+)", text) if part]
-    return [(0, float(part), "") if part.isdecimal() else (1, 0.0, part) for part in parts], text
+    return [(float(part), "") if part.isdecimal() else (math.inf, part) for part in parts], text

@@ -149,7 +149,7 @@ class Editors(nn.Module):
         for _ in range(flips):
             left = noisy.masked_fill(selected, float("-inf"))
             highest = self._largest(left)[:, self.owner]
-            selected = selected | ((left == highest) & (highest > float("-inf")))
+            selected = selected | (left == highest)
         first, second = selected.chunk(2, dim=1)
         flipped = (first | second).to(logits.dtype)
         edges = self.present + flipped - 2 * self.present * flipped

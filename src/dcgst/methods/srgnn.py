@@ -72,7 +72,7 @@ class SRGNN(NeuralMethod):
         labeled = labels >= 0
         sample = self.sample_pool(labeled.sum(1), problem, stage)
         weights = self.weights(labels, sample, problem)
-        nodes = (labeled | sample).any(0).nonzero().squeeze(-1)
+        nodes = (labeled | sample).any(0).nonzero().flatten()
         masks = [mask[:, nodes].float() for mask in (labeled, sample)]
         sampled = sample.any(1)  # without a sample there is no penalty
 

@@ -114,15 +114,15 @@ class WeightedCMD:
         centered, _, share = _center(z, target)
         scaled = centered / scale[:, None, None]
         self.target = _raw_moments(share, scaled, moments)  # mean zero: raw moments are central
-        members = (fixed > 0).any(0).nonzero().squeeze(-1)  # powers are needed for these only
-        self.fixed_count = fixed.sum(-1, keepdim=True)
+        members = (fixed > 0).any(0).nonzero().flatten()  # powers are needed for these only
+        self.fixed_count = fixed.sum(1, keepdim=True)
         self.fixed_sum = fixed[:, None, members] @ _powers(scaled[:, members], moments)
         index = nodes[..., None].expand(-1, -1, self.width)
         self.powers = _powers(scaled.gather(1, index), moments)  # (R, k, moments * d)
 
     def __call__(self, weights: Tensor) -> Tensor:
         """``(R,)`` for weights ``(R, k)``; differentiable."""
-        total = weights.sum(-1, keepdim=True) + self.fixed_count
+        total = weights.sum(1, keepdim=True) + self.fixed_count
         sums = weights.unsqueeze(-2) @ self.powers + self.fixed_sum
         tiny = torch.finfo(weights.dtype).tiny
         raw = (sums.squeeze(-2) / total.clamp_min(tiny)).view(-1, self.moments, self.width)
@@ -131,7 +131,7 @@ class WeightedCMD:
         shifts = torch.cat([torch.ones_like(minus), _powers(minus, self.moments, dim=1)], dim=1)
         central = torch.einsum("kji,rjd,rid->rkd", self.binomial, raw, shifts)
         differences = torch.cat([minus, central - self.target[:, 1:]], dim=1)
-        distance: Tensor = torch.linalg.vector_norm(differences, dim=-1).sum(-1)
+        distance: Tensor = torch.linalg.vector_norm(differences, dim=-1).sum(1)
         return distance
 
 

@@ -26,7 +26,7 @@ class Gram:
 
     def __init__(self, left: sp.csr_array, right: sp.csr_array) -> None:
         inner = sp.coo_array(left @ right.T)
-        squares = [np.asarray((rows * rows).sum(axis=1)).reshape(-1) for rows in (left, right)]
+        squares = [np.asarray((rows * rows).sum(axis=1)).ravel() for rows in (left, right)]
         self.u, self.v = (np.exp(-np.outer(GAMMAS, square)) for square in squares)
         extra = np.zeros_like(inner.data)
         for gamma, u, v in zip(GAMMAS, self.u, self.v, strict=True):
@@ -108,11 +108,9 @@ def _largest_curvature(gram: Gram, members: list[NDArray[np.int64]], count: int)
         return moved
 
     vector = without_sums(np.cos(np.arange(count, dtype=np.float64) ** 2))
-    largest = 1.0
     for _ in range(50):
         length = np.linalg.norm(vector)
         if length < 1e-9:  # no such direction, for example if every group has one member
             return 1.0
         vector = without_sums(gram @ (vector / length))
-        largest = float(np.linalg.norm(vector))
-    return 1.3 * largest
+    return 1.3 * float(np.linalg.norm(vector))

@@ -25,7 +25,7 @@ def neighborhood_entropy_reduction(logits: Tensor, weights: SparseMatrix) -> Ten
         ``(R, n)``; zero for a node without neighbors.
     """
     pattern = weights.pattern
-    edges = ((pattern.rows != pattern.indices) & (weights.values != 0)).nonzero().squeeze(-1)
+    edges = ((pattern.rows != pattern.indices) & (weights.values != 0)).nonzero().flatten()
     before = entropy(logits)  # (R, n)
     total = torch.zeros_like(before)
     block = max(1, _BLOCK // (logits.shape[0] * logits.shape[2]))

@@ -121,7 +121,7 @@ def sparse_ppr_rows(
 
 def _degrees(adjacency: sp.csr_array) -> NDArray[np.float64]:
     """``(n,)`` weighted degrees with self-loops."""
-    return np.asarray(adjacency.sum(axis=1)).reshape(-1).astype(np.float64) + 1
+    return np.asarray(adjacency.sum(axis=1)).ravel().astype(np.float64) + 1
 
 
 def _push(

@@ -121,7 +121,7 @@ def relaxed_selection(
             # A common offset does not change the selection: the sum of q is fixed.
             gradient = (gradient - gradient.sum(1, keepdim=True) / count[:, None]) * inside
             velocity = 0.9 * velocity + gradient
-            largest = velocity.abs().amax(1, keepdim=True).clamp_min(1e-30)
+            largest = velocity.abs().amax(1, keepdim=True).clamp_min(torch.finfo(q.dtype).tiny)
             q = (q - lr * (1 - step / steps) * velocity / largest).clamp(0, 1) * inside
             q = project_to_budget(q, inside, budget)
     return result.scatter(1, nodes, q.detach() * inside)

@@ -24,7 +24,7 @@ def sample_released(request: Request) -> list[NDArray[np.int64]]:
             f"the released seeds have {blocks.shape[2]} labels per class, {request.per_class} were "
             "requested; use sampler ppr-s"
         )
-    return [blocks[run, :, : request.per_class].reshape(-1) for run in request.runs]
+    return [blocks[run, :, : request.per_class].ravel() for run in request.runs]
 
 
 def _check_runs(request: Request, available: int) -> None:

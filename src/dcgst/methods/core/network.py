@@ -216,7 +216,7 @@ class Network:
 
 def labeled_rows(labels: Tensor) -> Tensor:
     """Nodes that have a label in at least one fit, of labels ``(R, n)``."""
-    return (labels >= 0).any(0).nonzero().squeeze(-1)
+    return (labels >= 0).any(0).nonzero().flatten()
 
 
 def copy_parameters(source: Network, target: Network) -> None:

@@ -186,13 +186,13 @@ def make_results(
 
 def average(replicas: Sequence[Result]) -> Result:
     """Combine replicas: mean probabilities, median labeled stages, joined tables."""
-    if len(replicas) == 1:
-        return replicas[0]
-    mean = Result(
+    first, *others = replicas
+    if not others:
+        return first
+    mean = dataclasses.replace(
+        first,
         proba=np.mean([r.proba for r in replicas], axis=0),
-        given=replicas[0].given,
         labeled_stage=majority_stage(np.stack([r.labeled_stage for r in replicas])),
-        agreement=replicas[0].agreement,
         history=[{**record, "replica": i} for i, r in enumerate(replicas) for record in r.history],
         stop_reason="; ".join(sorted({r.stop_reason for r in replicas})),
         audit=np.concatenate([_number(r.audit, i) for i, r in enumerate(replicas)]),
@@ -200,6 +200,7 @@ def average(replicas: Sequence[Result]) -> Result:
             [_number(r.edge_probabilities, i) for i, r in enumerate(replicas)]
         ),
         models=tuple(model for r in replicas for model in r.models),
+        stage_predictions=(),
     )
     equal = np.stack([r.labels == mean.labels for r in replicas])
     agreement: NDArray[np.float32] = equal.mean(axis=0, dtype=np.float32)

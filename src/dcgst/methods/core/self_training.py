@@ -99,7 +99,7 @@ class StopRule:
         self.stage += 1
 
     def _stop(self, which: Tensor, reason: str) -> None:
-        for fit in (which & self.active).nonzero().squeeze(-1).tolist():
+        for fit in (which & self.active).nonzero().flatten().tolist():
             self.reasons[fit] = reason
         self.active = self.active & ~which
 

@@ -80,7 +80,7 @@ class Selection:
 
     def audit(self, fit: int, stage: int) -> NDArray[np.void]:
         """The candidates of one fit as rows of :data:`AUDIT`, in node order."""
-        nodes = self.candidates[fit].nonzero().squeeze(-1)
+        nodes = self.candidates[fit].nonzero().flatten()
         table = np.zeros(len(nodes), dtype=AUDIT)
         table["truth"], table["weight"] = -1, 1
         table["selection_score"] = table["ner"] = np.nan
@@ -144,7 +144,7 @@ class Trace:
             "cmd_before": before.tolist(),
             "cmd": cmd.tolist(),
         }
-        fits = active.nonzero().squeeze(-1).tolist()
+        fits = active.nonzero().flatten().tolist()
         for fit in fits:
             record = {name: values[fit] for name, values in columns.items()}
             self.history[fit].append({"stage": stage, **record})

@@ -159,7 +159,7 @@ class Teacher:
         present = variants.base.values.gather(1, variants.positions[:, :count]) > 0
         with torch.no_grad():
             probability = pair_logits(self._node_factors(), variants.pairs).sigmoid()
-        for fit in active.nonzero().squeeze(-1).tolist():
+        for fit in active.nonzero().flatten().tolist():
             valid = variants.valid[fit]
             table = np.zeros(int(valid.sum()), dtype=EDGE_PROBABILITIES)
             ends = variants.pairs[fit, valid].sort(dim=1).values.numpy(force=True)

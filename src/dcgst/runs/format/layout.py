@@ -123,9 +123,7 @@ def _check_own(folder: Path) -> list[str]:
     return names
 
 
-def prepare(
-    folder: Path, identity: Mapping[str, Any], *, resume: bool = False, overwrite: bool = False
-) -> bool:
+def prepare(folder: Path, identity: Mapping[str, Any], *, resume: bool, overwrite: bool) -> bool:
     """Prepare a locked folder, or check what an earlier fit left in it.
 
     Returns:

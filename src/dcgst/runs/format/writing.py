@@ -43,7 +43,7 @@ def write(
     predictions: Sequence[Mapping[str, Any]],
     metrics: Mapping[str, Any],
     *,
-    spreadsheet: bool = False,
+    spreadsheet: bool,
 ) -> None:
     """Write all files, ``run.json`` last, and remove the checkpoint.
 
