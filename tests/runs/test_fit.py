@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dcgst import DCGST, GCN, Graph, InputError, fit, memory, synthetic
+from dcgst import DCGST, EM, GCN, Graph, InputError, fit, memory, synthetic
 from dcgst.runs import checks
 from dcgst.runs.checks import memory_needed
 
@@ -112,6 +112,11 @@ def test_memory_of_a_fit_is_the_sum_of_its_parts():
     per_column = 2000 + 16 * 7
     expected = 3e8 + 10 * per_node + 4 * per_column + 12 * 40 + 100 * graph.num_edges
     assert memory_needed(graph, GCN(hidden=7)) == expected
+
+
+def test_a_method_without_a_network_needs_the_memory_of_64_hidden_units():
+    graph = Graph.from_edges([[0, 1], [1, 2]], np.ones((10, 4)), np.array([0, 1] + [-1] * 8))
+    assert memory_needed(graph, EM()) == memory_needed(graph, GCN(hidden=64))
 
 
 def test_twenty_classes_with_one_label_each_are_allowed():

@@ -129,6 +129,25 @@ def test_metrics_by_hand():
     }
 
 
+def test_the_shift_is_rounded_to_four_digits():
+    history = [{**HISTORY[0], "cmd_before": 0.123456, "cmd": 0.654321}]
+    found = compute_metrics(make_run(Split.of(TRAIN), history=history))
+    assert (found["shift_before"], found["shift_after"]) == (0.1235, 0.6543)
+
+
+def test_probabilities_have_four_digits_and_the_agreement_has_three():
+    proba = np.array([[0.123456, 0.876544]], dtype=np.float32)
+    result = make_result(
+        proba=proba,
+        given=np.array([-1]),
+        labeled_stage=np.array([-1]),
+        agreement=np.array([2 / 3], dtype=np.float32),
+    )
+    (row,) = prediction_rows(np.array(["a"]), ("x", "y"), result)
+    assert (row["probability"], row["margin"], row["agreement"]) == (0.8765, 0.7531, 0.667)
+    assert (row["p(x)"], row["p(y)"]) == (0.1235, 0.8765)
+
+
 def test_without_stages_the_shift_does_not_change():
     found = compute_metrics(make_run(Split.of(TRAIN), history=HISTORY[:1]))
     assert found["shift_before"] == found["shift_after"] == 0.9

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -69,7 +70,7 @@ def verify_digests(folder: Path, info: Mapping[str, Any]) -> None:
         if name in DERIVED:
             warnings.warn(
                 f"{path} was changed or damaged since the fit; the run itself is intact",
-                stacklevel=2,
+                stacklevel=4,  # the caller of open_run
             )
         else:
             raise InputError(
@@ -85,7 +86,8 @@ def check_info(info: Mapping[str, Any]) -> None:
             raise TypeError(f"{key} is {type(info[key]).__name__}")
     calibration = Calibration(**info["calibration"])
     _check_number("calibration.temperature", calibration.temperature, above=0)
-    _check_number("seconds", info.get("seconds", 0))
+    if "seconds" in info:
+        _check_number("seconds", info["seconds"])
     columns = Columns(**info["columns"])
     for name in ("id", "label", "source", "target", "weight"):
         _check_text(f"columns.{name}", getattr(columns, name), optional=True)
@@ -124,7 +126,8 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], graph: Graph) -> None:
         if array.shape != shape or array.dtype.kind != kind:
             raise ValueError(f"{name} is {array.dtype} {array.shape}, expected {shape}")
     proba, agreement = arrays["proba"], arrays["agreement"]
-    if not ((proba >= 0).all() and (abs(proba.sum(axis=1) - 1) < 1e-2).all()):
+    sums_are_one = np.allclose(proba.sum(axis=1), 1, rtol=0, atol=1e-2)
+    if not ((proba >= 0).all() and sums_are_one):
         raise ValueError("proba has values that are not probabilities")
     if not ((agreement >= 0) & (agreement <= 1)).all():
         raise ValueError("agreement has values outside 0 … 1")
