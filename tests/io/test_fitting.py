@@ -69,6 +69,9 @@ def test_constant_and_empty_columns_are_not_used(values, reason):
         (["1e-13", "2e-13"], True),  # the scale does not matter
         (["1e-100", "1.0000000000001e-100"], False),
         (["1e-10", "2e-10"], True),  # std 5e-11
+        (["-3", "3"], True),  # mean 0, so the limit is 0
+        (["1", "1.000000000003"], True),  # std 1.5e-12, limit 1e-12
+        (["1", "1.000000000001"], False),  # std 5e-13
     ],
 )
 def test_numbers_that_differ_only_by_rounding_errors_are_not_used(values, used):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import time
 
 import numpy as np
@@ -104,6 +105,12 @@ def test_spaces_around_column_names_are_removed(read_csv):
 def test_cells_can_be_long(read_csv):
     text = 200_000 * "x"  # the default limit of the csv module is 131,072
     assert read_csv(f"id,text\na,{text}\n").column("text") == [text]
+
+
+def test_the_limit_of_a_cell_is_valid_on_all_systems(read_csv):
+    """Windows accepts at most the largest 32-bit integer."""
+    read_csv("id,text\na,b\n")
+    assert csv.field_size_limit() == 2_147_483_647
 
 
 def test_quotes_are_removed(read_csv):

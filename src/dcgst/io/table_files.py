@@ -103,7 +103,8 @@ def _decode(path: Path, content: bytes) -> str:
     if 0 in content:
         line = content.count(b"\n", 0, content.index(0)) + 1
         what = f"has a byte of value zero in line {line} and is not a text file"
-        if content[:1000].count(0) >= len(content[:1000]) / 4:
+        start = content[:1000]
+        if start.count(0) >= len(start) / 4:
             what = "looks like UTF-16 without a byte-order mark"
         raise InputError(f"{path} {what}; save the file as UTF-8, in Excel as 'CSV UTF-8'")
     try:
