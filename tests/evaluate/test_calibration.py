@@ -122,3 +122,31 @@ def test_temperature_scaling_divides_logarithms():
     assert scaled[0].tolist() == pytest.approx([2 / 3, 1 / 3])
     assert np.isfinite(scaled).all()
     assert scaled.dtype == np.float32
+
+
+def test_temperature_scaling_of_small_temperatures_and_of_zero():
+    """At temperature 0.01, (3/2)^100 is 4e17; a probability of 0 counts as 1e-12."""
+    found = scale_temperature(two_classes(0.5, 0.6), 0.01)
+    assert found.tolist() == pytest.approx(np.array([[0.5, 0.5], [1, 2.5e-18]]), rel=0.02)
+    assert scale_temperature(two_classes(1.0), 2)[0, 1] == pytest.approx(1e-6, rel=1e-3)
+
+
+def test_the_loss_of_a_probability_of_zero_is_finite():
+    assert log_loss(two_classes(1.0, 0.5), np.array([1, 0])) == pytest.approx(
+        (12 * np.log(10) + np.log(2)) / 2
+    )
+
+
+def test_the_error_of_one_node_and_of_none():
+    one = expected_calibration_error(two_classes(0.9), np.array([0]))
+    assert one == pytest.approx(0.1)
+    assert expected_calibration_error(np.zeros((0, 2), np.float32), np.zeros(0, int)) == 0
+
+
+def test_temperatures_are_between_a_fifth_and_five_and_can_be_one():
+    undecided = two_classes(*[0.5] * MIN_NODES)
+    assert calibrate(undecided, np.zeros(MIN_NODES, int)).temperature == pytest.approx(1, rel=1e-9)
+    always_wrong = calibrate(two_classes(*[0.99] * 10_000), np.ones(10_000, int))
+    assert always_wrong.temperature == pytest.approx(5)
+    always_right = calibrate(two_classes(*[0.6] * 10_000), np.zeros(10_000, int))
+    assert always_right.temperature == pytest.approx(0.2)

@@ -140,3 +140,7 @@ class TestReordering:
         for left, right in zip(in_order, results(), strict=True):
             np.testing.assert_allclose(left.proba, right.proba, atol=1e-5)
             np.testing.assert_array_equal(left.labeled_stage, right.labeled_stage)
+
+
+def test_a_method_has_one_training_unless_it_has_stages():
+    assert [METHODS[name]().trainings for name in ("gcn", "em", "srgnn", "eerm")] == [1, 1, 1, 1]

@@ -58,6 +58,16 @@ def test_weights_are_the_gain_divided_by_its_mean_and_beta():
     torch.testing.assert_close(weights, 2 * gain, atol=1e-4, rtol=1e-4)
 
 
+def test_weights_of_a_gain_below_one_and_of_a_negative_gain():
+    """Rounding errors can make the gain negative; it then counts as (almost) zero."""
+    gain = torch.tensor([[0.1, 0.3, -0.2, 0.5]])
+    labeled = torch.tensor([[True, True, False, False]])
+    weights = DRGST(beta=1.0).weights(gain, labeled)
+    torch.testing.assert_close(weights, torch.tensor([[0.5, 1.5, 0, 2.5]]), atol=1e-4, rtol=0)
+    nothing = DRGST(beta=1.0).weights(torch.zeros(1, 4), labeled)
+    torch.testing.assert_close(nothing, torch.ones(1, 4))
+
+
 def test_weighted_loss_by_hand():
     """Two labeled nodes and one that is not."""
     proba = torch.tensor([[[0.6, 0.4], [0.2, 0.8], [0.3, 0.7]]])

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
 
@@ -14,6 +15,7 @@ from dcgst.errors import InputError
 from dcgst.methods import EM, GCN
 from dcgst.methods.core.problem import GraphTensors, Problem
 from dcgst.methods.em import edge_agreement
+from dcgst.numerics.sparse import SparseMatrix
 from dcgst.splits import sample
 from tests.methods.helpers import path
 
@@ -99,6 +101,14 @@ class TestEdgeAgreement:
         logits[0, :3, 0], logits[0, 3:, 1] = 1, 1  # one of five edges is between classes
         logits[1, ::2, 0], logits[1, 1::2, 1] = 1, 1  # all are
         assert edge_agreement(logits, problem.adjacency).tolist() == pytest.approx([4 / 5, 0])
+
+    def test_counts_every_stored_entry(self):
+        """A matrix with one entry, between nodes 0 and 1; an empty one has no agreement."""
+        logits = torch.tensor([[[1.0, 0], [1, 0]], [[1, 0], [0, 1]]])
+        one, none = (sp.csr_array(np.array([[0, value], [0, 0]])) for value in (1.0, 0.0))
+        assert edge_agreement(logits, SparseMatrix.from_scipy(one)).tolist() == [1, 0]
+        none.eliminate_zeros()
+        assert edge_agreement(logits, SparseMatrix.from_scipy(none)).tolist() == [0, 0]
 
     def test_is_the_log_prior_of_a_view(self, problem, h):
         view, given = torch.tensor(h).float(), problem.one_hot()

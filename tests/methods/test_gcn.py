@@ -12,7 +12,7 @@ from dcgst.datasets import synthetic
 from dcgst.engine.training import TrainingLog
 from dcgst.methods import GCN
 from dcgst.splits import Split, sample
-from tests.methods.helpers import cmd_by_hand, ring_problem
+from tests.methods.helpers import cmd_by_hand, draw, ring_problem
 
 
 @pytest.fixture(scope="module")
@@ -107,12 +107,19 @@ def test_stop_reason_depends_on_the_epochs_since_the_best_one():
     assert reasons == [waited, "maximum number of epochs (100)"]
 
 
-@pytest.mark.parametrize("code", [0, 1])
-def test_validation_errors_of_every_class_count(code):
-    """With keep_epoch=accuracy, the value is the number of errors plus a fraction."""
-    problem = ring_problem([0, 1, -1, -1])
-    val_labels = torch.tensor([[-1, -1, code, -1]])
-    problem = dataclasses.replace(problem, val_labels=val_labels)
+def test_validation_value_is_the_number_of_errors_plus_a_fraction_that_grows_with_the_loss():
+    """Two runs: all validation nodes are predicted wrongly, or all but the first."""
+    n = 30
+    problem = ring_problem([[0, 1] + [-1] * 28] * 2, features=draw(0, n, 6).numpy(), seeds=(3, 3))
     network = GCN(keep_epoch="accuracy", hidden=4).create_network(problem)
-    right = bool(network.predict().logits[0, 2].argmax() == code)
-    assert int(network.validation(problem).measure()) == (0 if right else 1)
+    logits = network.predict().logits
+    predicted = logits.argmax(-1)
+    assert {0, 1} == set(predicted[0, 2:].tolist()), "choose features with both classes"
+    val_labels = 1 - predicted
+    val_labels[:, :2] = -1
+    val_labels[1, 2] = predicted[1, 2]
+    validation = network.validation(dataclasses.replace(problem, val_labels=val_labels))
+    log_proba = logits.log_softmax(-1)[:, 2:].gather(-1, val_labels[:, 2:, None])
+    loss = -log_proba.mean(dim=(1, 2))
+    expected = torch.tensor([28.0, 27.0]) + loss / (1 + loss)
+    torch.testing.assert_close(validation.measure(), expected)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
 from dcgst.graph import Graph
 from dcgst.methods.core.problem import GraphTensors, Problem
 from dcgst.methods.dcgst import pairs as module
 from dcgst.methods.dcgst.pairs import list_pairs, most_shifted, pairs_by_similarity
-from tests.methods.helpers import draw, ring_problem
+from tests.methods.helpers import draw, ring, ring_problem
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +61,15 @@ def test_pairs_by_similarity_are_close_strangers_and_distant_neighbors(problem):
     neighbors = sorted((p for p in every if edges[p]), key=lambda p: similar[p])
     assert {tuple(p) for p in found[:3]} == set(strangers[:3])
     assert {tuple(p) for p in found[3:]} == set(neighbors[:3])
+
+
+def test_a_self_loop_is_no_pair():
+    loops = sp.csr_array(ring(6) + sp.eye_array(6)).astype(np.float32)
+    x = draw(1, 6, 4).numpy()
+    problem = Problem.build(GraphTensors(x, loops), np.array([[0, 1, -1, -1, -1, -1]]), 2)
+    found = pairs_by_similarity(problem, problem.graph.similar_nodes(5), 20)[0]
+    assert (found[:, 0] < found[:, 1]).all()
+    assert len(found) == 15  # every pair once: 6 edges, and 9 pairs that are not connected
 
 
 def test_no_pairs_by_similarity(problem):

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from dcgst.datasets import synthetic
-from dcgst.shift.kmm import GAMMAS, Gram, kmm_weights
+from dcgst.shift.kmm import GAMMAS, Gram, _largest_curvature, kmm_weights
 from dcgst.shift.ppr import sparse_ppr_rows
 
 
@@ -67,12 +67,32 @@ def test_the_solver_reaches_the_minimum_for_pagerank_rows():
     source, target = rows[:60], rows[60:]
     groups = np.arange(60) % 3
     found = kmm_weights(source, target, groups)
+    early = kmm_weights(source, target, groups, steps=150)
+    np.testing.assert_allclose(early, found, atol=1e-5)
     gradient = dense_gram(source, source) @ found - dense_gram(source, target).sum(axis=1)
     for group in range(3):  # optimality: equal gradients except at the bound
         own = gradient[groups == group]
         free = found[groups == group] > 0.2 + 1e-6
         assert np.ptp(own[free]) < 1e-5
         assert (own[~free] >= own[free].min() - 1e-5).all()
+
+
+def test_the_curvature_is_that_of_directions_that_keep_the_sum_of_each_group(rng):
+    rows, groups = sparse(rng, 9), np.array([0, 0, 0, 0, 1, 1, 1, 2, 2])
+    same = groups[:, None] == groups
+    keeps_sums = np.eye(9) - same / same.sum(axis=1)
+    largest = np.linalg.eigvalsh(keeps_sums @ dense_gram(rows, rows) @ keeps_sums).max()
+    members = [np.flatnonzero(groups == group) for group in range(3)]
+    found = _largest_curvature(Gram(rows, rows), members, 9)
+    assert found == pytest.approx(1.3 * largest, rel=1e-3)
+
+
+def test_repeated_rows_of_the_target_change_nothing(rng):
+    source, target = sparse(rng, 8), sparse(rng, 1, density=0.5)
+    groups = np.array([0, 0, 0, 0, 1, 1, 1, 1])
+    once = kmm_weights(source, target, groups)
+    twice = kmm_weights(source, sp.csr_array(sp.vstack([target, target])), groups)
+    np.testing.assert_allclose(once, twice, atol=1e-6)
 
 
 def test_rows_like_the_target_have_more_weight():

@@ -141,6 +141,22 @@ class TestRelaxedSelection:
             torch.testing.assert_close(together[part], alone, atol=1e-4, rtol=1e-4)
         assert not together[2].any()
 
+    @pytest.mark.parametrize(
+        ("nodes", "budget", "weight"), [((5,), 1.0, 1.0), ((5, 6, 7, 8), 1.0, 0.25), ((5, 6), 3, 1)]
+    )
+    def test_without_steps_the_budget_is_divided_equally(self, nodes, budget, weight):
+        objective, _ = objective_of(0)
+        candidates = mask(30, *nodes)
+        q = relaxed_selection(objective, candidates, torch.tensor([budget]), steps=0)
+        torch.testing.assert_close(q, weight * candidates.float())
+
+    def test_equal_candidates_keep_equal_weights(self):
+        """The gradient is the same for all of them, so nothing changes."""
+        objective, candidates = objective_of(0)
+        equal = replace(objective, z=torch.ones(1, 30, 2), ner_term=torch.zeros(1, 30))
+        q = relaxed_selection(equal, candidates, self.budget)
+        torch.testing.assert_close(q, 0.4 * candidates.float(), atol=1e-6, rtol=0)
+
 
 class TestProjection:
     def test_it_subtracts_the_same_from_all_entries_that_stay_positive(self):
