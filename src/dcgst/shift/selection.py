@@ -40,7 +40,7 @@ def ranks(order_by: Tensor, members: Tensor, groups: Tensor | None = None) -> Te
         dim=1, descending=True, stable=True
     )
     # A second stable sort by group places the members of each group together, largest first.
-    outside = int(groups.max()) + 1 if groups.numel() else 1
+    outside = torch.iinfo(groups.dtype).max
     group = torch.where(members, groups, outside).gather(1, order)
     group, by_group = group.sort(dim=1, stable=True)
     order = order.gather(1, by_group)
