@@ -11,8 +11,9 @@ import torch
 
 from dcgst import testing
 from dcgst.graph import Graph
-from dcgst.methods import GCN, METHODS, method
+from dcgst.methods import EM, GCN, METHODS, LabelPropagation, Majority, method
 from dcgst.methods.core.params import choices_of
+from dcgst.methods.core.result import results_without_stages
 from dcgst.numerics import smoothing
 from dcgst.testing import CHECKS, check_method
 
@@ -94,6 +95,32 @@ def test_runs_are_independent_with_every_backbone(name, backbone):
     together = make(backbone=backbone, chunk_size=2, **settings).fit_runs(graph, split)[1]
     (alone,) = make(backbone=backbone, **settings).fit_runs(graph, split[1])
     np.testing.assert_allclose(together.proba, alone.proba, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("make", "sizes"),
+    [
+        (EM, [3]),
+        (Majority, [3]),
+        (LabelPropagation, [3]),
+        (GCN, [1, 1, 1]),
+        (lambda: GCN(chunk_size=2), [2, 1]),
+    ],
+)
+def test_how_many_fits_are_computed_together_on_a_cpu(make, sizes, monkeypatch):
+    found = []
+
+    def solve(self, problem):
+        found.append(problem.num_fits)
+        proba = torch.full((*problem.pool.shape, problem.num_classes), 1 / 3)
+        reasons = [""] * problem.num_fits
+        return results_without_stages(problem, proba, torch.zeros_like(proba), reasons)
+
+    method = make()
+    monkeypatch.setattr(type(method), "solve", solve)
+    graph = testing.small_graph()
+    method.set_params(device="cpu").fit_runs(graph, testing.small_split(graph, runs=3))
+    assert found == sizes
 
 
 @pytest.mark.parametrize("name", METHODS)

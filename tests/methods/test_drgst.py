@@ -66,6 +66,9 @@ def test_weights_of_a_gain_below_one_and_of_a_negative_gain():
     torch.testing.assert_close(weights, torch.tensor([[0.5, 1.5, 0, 2.5]]), atol=1e-4, rtol=0)
     nothing = DRGST(beta=1.0).weights(torch.zeros(1, 4), labeled)
     torch.testing.assert_close(nothing, torch.ones(1, 4))
+    # A gain of zero counts as 1e-6.
+    one = DRGST(beta=1.0).weights(torch.tensor([[0.0, 1.0, 0.0, 0.0]]), labeled)
+    torch.testing.assert_close(one, torch.tensor([[2e-6, 2.0, 2e-6, 2e-6]]), rtol=1e-3, atol=0)
 
 
 def test_weighted_loss_by_hand():
@@ -74,6 +77,13 @@ def test_weighted_loss_by_hand():
     targets, weights = torch.tensor([[0, 1, -1]]), torch.tensor([[2.0, 1.0, 9.0]])
     expected = -(2 * np.log(0.6) + np.log(0.8)) / 2
     assert float(weighted_loss(proba, targets, weights)) == pytest.approx(expected, rel=1e-5)
+
+
+def test_weighted_loss_of_a_probability_of_zero_is_finite():
+    """It counts as 1e-12."""
+    proba, targets = torch.tensor([[[0.0, 1.0]]]), torch.tensor([[0]])
+    found = weighted_loss(proba, targets, torch.ones(1, 1))
+    assert float(found) == pytest.approx(12 * np.log(10), rel=1e-5)
 
 
 @pytest.mark.parametrize("correct", [True, False])
@@ -190,6 +200,16 @@ class TestInformationGain:
         found = method.information_gain(network, problem, 1)
         expected = np.log(2) + 0.9 * np.log(0.9) + 0.1 * np.log(0.1)
         np.testing.assert_allclose(found[0].numpy(), [expected, 0], atol=1e-6)
+
+    def test_is_zero_if_a_class_is_certain(self, monkeypatch):
+        """The probability of the other class is zero in single precision."""
+        method = DRGST(passes=2, hidden=2)
+        problem = ring_problem([0, 1, -1])
+        certain = output_of(torch.tensor([[[200.0, 0.0]] * 3]))
+        network = method.create_network(problem)
+        monkeypatch.setattr(type(network), "predict_with_dropout", lambda *_: certain)
+        found = method.information_gain(network, problem, 1)
+        torch.testing.assert_close(found, torch.zeros(1, 3), atol=1e-9, rtol=0)
 
     def test_edges_are_dropped_in_both_directions(self):
         problem = ring_problem([0, 1] + [-1] * 198)

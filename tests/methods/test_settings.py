@@ -37,6 +37,14 @@ def test_invalid_setting_is_refused_at_fit(settings, message, graph):
         GCN(**settings).fit(graph)
 
 
+def test_the_smallest_and_the_largest_value_are_allowed():
+    GCN(hidden=1, dropout=0.99, lr=1e-8).check()
+    DRGST(threshold=1.0, stages=40, passes=2, drop_rate=0.01).check()
+    for settings in ({"threshold": 1.001}, {"stages": 41}, {"passes": 1}, {"drop_rate": 0.009}):
+        with pytest.raises(InputError, match=r"must be at (least|most)"):
+            DRGST(**settings).check()
+
+
 def test_numpy_integer_is_accepted(graph):
     assert GCN(hidden=np.int64(4), epochs=2).fit(graph).proba_.shape == (240, 3)
 

@@ -10,6 +10,7 @@ import pytest
 from dcgst import DCGST, EM, GCN, Graph, InputError, fit, memory, synthetic
 from dcgst.runs import checks
 from dcgst.runs.checks import memory_needed
+from tests.runs.helpers import with_few_labels
 
 
 def test_a_graph_without_labels_is_refused(graph, tmp_path):
@@ -122,3 +123,17 @@ def test_a_method_without_a_network_needs_the_memory_of_64_hidden_units():
 def test_twenty_classes_with_one_label_each_are_allowed():
     labels = np.array([*range(20), *[-1] * 5])
     checks.check_graph(Graph.from_edges([[0], [1]], np.eye(25), labels))
+
+
+@pytest.mark.parametrize("masks", [False, True])
+def test_validation_labels_taken_from_biased_ones_are_called_biased(masks, tmp_path):
+    """With masks, the validation nodes are not taken from the given labels."""
+    graph = with_few_labels(synthetic(120, 3, features=8, seed=1), per_class=20)
+    if masks:
+        known, number = graph.labels >= 0, np.arange(120)
+        parts = {"train": known & (number % 2 == 0), "val": known & (number % 2 == 1)}
+        graph = replace(graph, masks=parts)
+    run = fit(graph, tmp_path / "run", GCN(epochs=2), validate=0.0 if masks else 0.5)
+    assert run.calibration.nodes == 30
+    assert run.calibration.description.endswith("which are as biased as the labels they were "
+                                                "taken from") != masks  # fmt: skip

@@ -145,3 +145,4 @@ def test_an_old_folder_is_not_resumed_but_may_be_replaced(old_run, tmp_path):
 
 def test_no_node_of_the_pool_has_a_known_class(old_run):
     assert not old_run.split.test(old_run.graph).any()
+    assert old_run.split.official_test is None

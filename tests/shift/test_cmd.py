@@ -93,6 +93,16 @@ def test_the_range_of_equal_values_is_infinite():
     assert value_range(torch.ones(4, 2), torch.ones(1, 2)).tolist() == float("inf")
 
 
+@pytest.mark.parametrize("scale", [0.25, 1.0, 4.0])
+def test_a_range_of_up_to_eight_rounding_errors_is_infinite(scale):
+    eps = torch.finfo(torch.float64).eps
+    highest = torch.tensor([[1.0]], dtype=torch.float64)
+    noise, more = (scale * (highest - count * eps) for count in (8, 9))
+    assert float(value_range(scale * highest, noise)) == float("inf")
+    assert float(value_range(-scale * highest, -noise)) == float("inf")
+    assert float(value_range(scale * highest, more)) == scale * 9 * eps
+
+
 def test_samples_of_one_constant_do_not_differ():
     """Rounding errors of the means of many rows are not amplified."""
     z = torch.full((20_000, 3), 1 / 7)

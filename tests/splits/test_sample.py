@@ -9,7 +9,7 @@ import pytest
 
 from dcgst.datasets import load, synthetic
 from dcgst.errors import InputError
-from dcgst.splits import sample
+from dcgst.splits import Request, sample
 from dcgst.splits.sample import labels_per_class
 from dcgst.transforms import SampleLabels
 
@@ -63,6 +63,12 @@ def test_with_a_rate_at_most_half_of_a_class_is_labeled():
         assert counts.tolist() == [14, 14, np.bincount(graph.labels)[2] // 2]
 
 
+@pytest.mark.parametrize(("size", "count"), [(1, 1), (2, 1), (9, 4), (10, 5), (40, 5)])
+def test_labels_of_a_class_with_a_rate(size, count, shifted):
+    assert Request(shifted, 5, 0.1, [0], 0).count(np.arange(size)) == count
+    assert Request(shifted, 5, None, [0], 0).count(np.arange(size)) == 5
+
+
 class TestValidation:
     def test_half_a_percent_of_all_nodes_by_default(self):
         graph = synthetic(1000, 2, labels_per_class=2)
@@ -85,6 +91,18 @@ class TestValidation:
         split = sample(shifted, per_class=79, val_rate=0.5, runs=1)
         assert (split.val.sum(), split.pool.sum()) == (2, 1)
 
+    def test_if_every_node_is_labeled_there_are_no_validation_nodes(self, shifted):
+        split = sample(shifted, per_class=80, val_rate=0.1, runs=1)
+        assert (split.train.sum(), split.val.sum(), split.pool.sum()) == (240, 0, 0)
+
+    def test_the_draw_depends_on_seed_and_run_only(self, shifted):
+        split = sample(shifted, per_class=3, val_rate=0.1, runs=1, first_run=4, seed=7)
+        rest = np.flatnonzero(~split.train[0])
+        drawn = np.random.default_rng([7, 4, 1]).choice(rest, 24, replace=False)
+        assert np.flatnonzero(split.val[0]).tolist() == sorted(drawn)
+        request = Request(shifted, 3, None, [4], 7)
+        assert request.rng(4).random() == np.random.default_rng([7, 4, 0]).random()
+
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
@@ -94,6 +112,7 @@ class TestValidation:
         ({"per_class": 0}, "from 1 on"),
         ({"per_class": 3, "rate": 0.1}, "not both"),
         ({"rate": 2.0}, "between 0 and 1, got 2"),
+        ({"rate": 1.0}, "between 0 and 1, got 1"),
         ({"rate": 0.0}, "between 0 and 1, got 0"),
         ({"per_class": 100}, "class '0' has 80 nodes to draw from, fewer than 100"),
         ({"per_class": 2.5}, "per_class must be an integer"),

@@ -11,7 +11,8 @@ from dcgst.datasets.seeds import released_blocks
 from dcgst.errors import InputError
 from dcgst.graph import Graph
 from dcgst.shift import cmd, ppr_distances, ppr_push, ppr_rows
-from dcgst.splits import SAMPLERS, Request, sample, samplers
+from dcgst.splits import SAMPLERS, Request, released, sample, samplers
+from dcgst.splits.released import sample_released
 from dcgst.splits.samplers import PROTOCOL, PUSH_TOLERANCES, closest_by_push
 
 
@@ -61,6 +62,16 @@ def test_on_large_graphs_ppr_s_labels_are_close_together_too(monkeypatch):
     pushed = sample(graph, "ppr-s", per_class=6, runs=5)
     assert width(exact) < 0.5 * width(uniform)
     assert width(pushed) < 0.5 * width(uniform)
+
+
+def test_graphs_of_up_to_the_limit_compare_exact_rows(monkeypatch):
+    graph = synthetic(60, 3, seed=4)
+    pushes = []
+    monkeypatch.setattr(samplers, "closest_by_push", lambda _, root, *__: pushes.append(root) or [])
+    for limit, count in ((60, 0), (59, 3)):
+        monkeypatch.setattr(samplers, "EXACT_UP_TO", limit)
+        SAMPLERS["ppr-s"](Request(graph, 2, None, range(1), seed=0))
+        assert len(pushes) == count
 
 
 class TestClosestByPush:
@@ -188,3 +199,26 @@ def test_released_labels_are_farther_from_the_pool_than_uniform_ones(need_data):
         return np.mean([float(cmd(x[train], x[pool])) for train, pool in pairs])
 
     assert shift("released") > shift("uniform")
+
+
+class TestReleasedSeeds:
+    """Two runs of three classes with four seeds each, numbered from 0."""
+
+    graph = synthetic(60, 3, seed=4, name="cora")
+
+    def sample(self, monkeypatch, per_class, runs):
+        blocks = np.arange(24).reshape(2, 3, 4)
+        monkeypatch.setattr(released, "released_blocks", lambda _: blocks)
+        found = sample_released(Request(self.graph, per_class, None, runs, seed=0))
+        return [nodes.tolist() for nodes in found]
+
+    def test_the_first_seeds_of_each_class_are_used(self, monkeypatch):
+        first, second = self.sample(monkeypatch, 2, range(2))
+        assert (first, second) == ([0, 1, 4, 5, 8, 9], [12, 13, 16, 17, 20, 21])
+        assert self.sample(monkeypatch, 4, [1]) == [list(range(12, 24))]
+
+    def test_more_runs_or_seeds_than_there_are_is_an_error(self, monkeypatch):
+        with pytest.raises(InputError, match=r"have runs 0 … 1, run 2 was requested"):
+            self.sample(monkeypatch, 2, range(1, 3))
+        with pytest.raises(InputError, match="have 4 labels per class, 5 were requested"):
+            self.sample(monkeypatch, 5, [0])
