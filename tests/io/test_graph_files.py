@@ -9,7 +9,7 @@ import torch
 
 from dcgst.errors import InputError
 from dcgst.graph import Graph
-from dcgst.io import Columns, read
+from dcgst.io import Columns, npz, read
 from dcgst.io.npz import read_npz_arrays, read_npz_graph
 
 from .conftest import NODES
@@ -174,6 +174,14 @@ def test_pickled_arrays_are_not_loaded(tmp_path):
     np.savez(tmp_path / "g.npz", edge_index=EDGE_INDEX, x=np.array([{}, {}]), y=LABELS)
     with pytest.raises(InputError, match="is not an npz file of plain arrays"):
         read(tmp_path / "g.npz")
+
+
+def test_pickled_arrays_are_not_loaded_even_if_the_headers_are_not_checked(tmp_path, monkeypatch):
+    """There are two safeguards: the check of the headers, and that of NumPy."""
+    monkeypatch.setattr(npz, "_check_sizes", lambda *_: None)
+    np.savez(tmp_path / "g.npz", a=np.array([{}], dtype=object))
+    with pytest.raises(InputError, match="is not an npz file of plain arrays"):
+        read_npz_arrays(tmp_path / "g.npz")
 
 
 def test_arrays_of_wrong_shape_are_errors(tmp_path):

@@ -144,3 +144,4 @@ class TestReordering:
 
 def test_a_method_has_one_training_unless_it_has_stages():
     assert [METHODS[name]().trainings for name in ("gcn", "em", "srgnn", "eerm")] == [1, 1, 1, 1]
+    assert DCGST(max_stages=3).trainings == 5  # and the first and the last network

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
 import sys
+from typing import ClassVar
 
+import filelock
 import numpy as np
 import pytest
 
@@ -93,3 +96,63 @@ def test_a_fit_that_cannot_succeed_leaves_nothing(graph, tmp_path):
     with pytest.raises(InputError, match="diverged"):
         fit(graph, tmp_path / "run", GCN(epochs=20, lr=1e20))
     assert not (tmp_path / "run").exists()
+
+
+@pytest.fixture
+def locks(monkeypatch):
+    """The locks that are created; ``error`` is raised when one is acquired."""
+
+    class Recorded(filelock.FileLock):
+        created: ClassVar[list[Recorded]] = []
+        error: ClassVar[Exception | None] = None
+
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            self.created.append(self)
+
+        def acquire(self, *arguments, **options):
+            if self.error is not None:
+                raise self.error
+            return super().acquire(*arguments, **options)
+
+    monkeypatch.setattr(filelock, "FileLock", Recorded)
+    return Recorded
+
+
+def test_the_lock_is_held_inside_and_released_at_the_end(tmp_path, locks):
+    with locked(tmp_path / "run"):
+        assert locks.created[0].is_locked
+    assert not locks.created[0].is_locked
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        NotImplementedError(),
+        OSError(errno.ENOLCK, ""),
+        OSError(errno.EOPNOTSUPP, ""),
+        OSError(errno.ENOSYS, ""),
+    ],
+)
+def test_a_file_system_without_locks_can_be_used(tmp_path, locks, error):
+    locks.error = error
+    with locked(tmp_path / "run"):
+        assert (tmp_path / "run").is_dir()
+
+
+def test_other_errors_of_the_lock_name_the_folder(tmp_path, locks):
+    locks.error = OSError(errno.EROFS, "Read-only file system")
+    with (
+        pytest.raises(WriteError, match=r"run cannot be written: Read-only file system"),
+        locked(tmp_path / "run"),
+    ):
+        pass
+
+
+def test_an_empty_folder_is_removed_only_if_it_is_new(tmp_path):
+    (tmp_path / "old").mkdir()
+    for name in ("old", "new/deep"):
+        with locked(tmp_path / name):
+            assert (tmp_path / name).is_dir()
+    assert (tmp_path / "old").is_dir()
+    assert not (tmp_path / "new" / "deep").exists()

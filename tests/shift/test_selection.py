@@ -150,6 +150,25 @@ class TestRelaxedSelection:
         q = relaxed_selection(objective, candidates, torch.tensor([budget]), steps=0)
         torch.testing.assert_close(q, weight * candidates.float())
 
+    @pytest.mark.parametrize(
+        ("options", "change"),
+        [
+            ({"steps": 1}, 0.1),
+            ({"steps": 4}, 0.1 * (1 + 3 / 4 + 2 / 4 + 1 / 4)),
+            ({"steps": 4, "lr": 0.02}, 0.02 * 2.5),
+            ({"lr": 0.001}, 0.001 * 25.5),  # fifty steps: 1 + 49/50 + … + 1/50
+        ],
+    )
+    def test_steps_decrease_linearly(self, options, change):
+        """Without a CMD, the gradient is constant: minus the NER term, up to its mean."""
+        term, candidates = torch.zeros(1, 8), mask(8, 2, 3, 4, 5)
+        term[0, 2:6] = torch.tensor([3.0, 3.0, 1.0, 1.0])
+        labeled = mask(8, 0, 1)
+        objective = SelectionObjective(torch.ones(1, 8, 2), labeled, ~labeled, term)
+        q = relaxed_selection(objective, candidates, torch.tensor([2.0]), **options)[0, 2:6]
+        expected = 0.5 + change * torch.tensor([1.0, 1, -1, -1])
+        torch.testing.assert_close(q, expected, atol=2e-5, rtol=0)
+
     def test_equal_candidates_keep_equal_weights(self):
         """The gradient is the same for all of them, so nothing changes."""
         objective, candidates = objective_of(0)

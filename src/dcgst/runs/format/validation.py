@@ -137,10 +137,10 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], graph: Graph) -> None:
 
 def check_sizes(config: Mapping[str, Any], state: Mapping[str, Tensor]) -> None:
     """Raise ``ValueError`` if a network of this configuration is larger than its parameters."""
-    most = max((tensor.numel() for tensor in state.values()), default=0)
+    most = max([1, *(tensor.numel() for tensor in state.values())])
     for name in ("replicas", "num_features", "hidden", "num_classes"):
         size = config[name]
-        if not isinstance(size, int) or not 0 < size <= max(1, most):
+        if not isinstance(size, int) or not 0 < size <= most:
             raise ValueError(f"a network has {name} {size!r}, but its parameters are smaller")
     rate = config["dropout"]
     if not isinstance(rate, (int, float)) or not 0 <= rate < 1:
