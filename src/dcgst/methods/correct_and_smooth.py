@@ -57,7 +57,7 @@ class CorrectAndSmooth(NeuralMethod):
         mean = error.abs().sum((1, 2), keepdim=True) / labeled.sum(1, keepdim=True)
         size = propagated.abs().sum(-1, keepdim=True)
         # Tiny propagated errors are not scaled: the factor would be too large.
-        scale = torch.where(size > mean / 1000, mean / size.clamp_min(1e-30), 1.0)
+        scale = torch.where(size > mean / 1000, mean / size, 1.0)
         return proba + scale * propagated
 
     def smooth(self, corrected: Tensor, given: Tensor, operator: SparseMatrix) -> Tensor:

@@ -126,7 +126,7 @@ class Editors(nn.Module):
         self.variants = Variants.of(adjacency, pairs.expand(runs, -1, 2))
         present = self.variants.base.values.gather(1, self.variants.positions[:, : len(pairs)]) > 0
         self.present = present.to(adjacency.values.dtype)  # (R, P)
-        self.nodes = adjacency.shape[0]
+        self.nodes = adjacency.pattern.num_rows
         self.owner = pairs.T.flatten()  # (2P,) the node to which each candidate belongs
         self.logits = nn.Parameter(self.present.new_zeros(count, runs, 2 * len(pairs)))
         self.optimizer = torch.optim.Adam(self.parameters(), lr=lr)

@@ -84,7 +84,7 @@ class _Solver:
 
     def columns(self, nodes: NDArray[np.int64]) -> Iterator[Tensor]:
         """Blocks ``(n, k)`` of the columns of the given nodes."""
-        n = self.matrix.shape[0]
+        n = self.matrix.pattern.num_rows
         for start in range(0, len(nodes), _COLUMNS):
             block = torch.from_numpy(nodes[start : start + _COLUMNS])
             unit = torch.zeros(n, len(block), dtype=torch.float64)
@@ -116,7 +116,7 @@ def sparse_ppr_rows(
         values.append(row[reached[-1]])
     ends = np.cumsum([0, *(len(columns) for columns in reached)])
     parts = (np.concatenate(values), np.concatenate(reached), ends)
-    return sp.csr_array(parts, shape=(len(nodes), adjacency.shape[0]))
+    return sp.csr_array(parts, shape=(len(nodes), len(degrees)))
 
 
 def _degrees(adjacency: sp.csr_array) -> NDArray[np.float64]:
@@ -132,8 +132,7 @@ def _push(
     epsilon: float,
 ) -> NDArray[np.float64]:
     indptr, indices, weights = adjacency.indptr, adjacency.indices, adjacency.data
-    settled = np.zeros(adjacency.shape[0])
-    residual = np.zeros(adjacency.shape[0])
+    settled, residual = np.zeros_like(degree), np.zeros_like(degree)
     residual[root] = 1.0
     active = np.array([root])
     while active.size:

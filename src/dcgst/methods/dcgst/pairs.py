@@ -55,14 +55,14 @@ def most_shifted(z: Tensor, labeled: Tensor, pool: Tensor, count: int) -> Tensor
         count: number of nodes.
     """
     # Departure 4: a node is ranked by this distance instead of its own CMD.
-    n = z.shape[1]
     rank = [
         ranks(_squared_distance(z, others), members)
         for members, others in ((labeled, pool), (pool, labeled))
     ]
-    # Priority: labeled nodes 0 … count // 2 - 1, pool nodes from count // 2 on, others 2n.
-    of_labeled = torch.where(rank[0] < count // 2, rank[0], 2 * n)
-    of_pool = torch.where(pool, rank[1] + count // 2, 2 * n + count // 2)
+    # Priority: labeled nodes 0 … count // 2 - 1, pool nodes from count // 2 on, others last.
+    last = torch.iinfo(torch.long).max
+    of_labeled = torch.where(rank[0] < count // 2, rank[0], last)
+    of_pool = torch.where(pool, rank[1] + count // 2, last)
     return torch.minimum(of_labeled, of_pool).argsort(dim=1, stable=True)[:, :count]
 
 
