@@ -40,6 +40,14 @@ class TestCandidatesPerClass:
         assert self.sizes(class_balance, 3.9) == [3, 3, 3]
 
     @pytest.mark.parametrize("class_balance", ["none", "uniform"])
+    def test_is_that_of_each_fit(self, class_balance):
+        problem = ring_problem([[-1] * 10] * 2, 3)
+        found = DCGST(class_balance=class_balance).candidates_per_class(
+            problem, self.logits.expand(2, -1, -1), torch.tensor([3.0, 5.0])
+        )
+        assert found.tolist() == [[3, 3, 3], [5, 5, 5]]
+
+    @pytest.mark.parametrize("class_balance", ["none", "uniform"])
     def test_is_at_least_one(self, class_balance):
         assert self.sizes(class_balance, 0.4) == [1, 1, 1]
 

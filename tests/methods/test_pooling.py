@@ -35,6 +35,19 @@ class TestTemper:
         logits = draw(1, 3, 50, 4) * torch.tensor([1.0, 5.0, 0.2])[:, None, None]
         torch.testing.assert_close(temper(logits, 0.6)[1:2], temper(logits[1:2], 0.6))
 
+    @pytest.mark.parametrize(("difference", "expected"), [(1e4, 100.0), (1e-6, 1e-4)])
+    def test_logits_are_multiplied_by_a_hundredth_to_a_hundred(self, difference, expected):
+        """A mean confidence of 0.75 would need a difference of log(3) = 1.1."""
+        found = temper(torch.tensor([[[difference, 0.0]] * 4]), 0.75)
+        each = found[..., 0] - found[..., 1]
+        torch.testing.assert_close(each, torch.full((1, 4), expected), rtol=3e-3, atol=0)
+
+    @pytest.mark.parametrize(("nodes", "step"), [(2999, 1), (3000, 2), (4500, 3)])
+    def test_on_large_graphs_every_kth_node_counts(self, nodes, step):
+        logits = draw(2, 1, nodes, 3) * (1 + 9 * (torch.arange(nodes) % step > 0))[:, None]
+        expected = temper(logits[:, ::step], 0.75)
+        torch.testing.assert_close(temper(logits, 0.75)[:, ::step], expected)
+
     def test_equal_logits_stay_equal(self):
         assert torch.allclose(temper(torch.zeros(1, 5, 2), 0.75).exp(), torch.tensor(0.5))
 
