@@ -17,7 +17,7 @@ from dcgst.methods.core.problem import GraphTensors, Problem
 from dcgst.methods.em import edge_agreement
 from dcgst.numerics.sparse import SparseMatrix
 from dcgst.splits import sample
-from tests.methods.helpers import path
+from tests.methods.helpers import path, ring_problem
 
 
 def chain(labels, val_labels=None) -> Problem:
@@ -93,6 +93,21 @@ class TestFitView:
         wider = proba(replace(problem, num_classes=3))
         assert wider[..., 2].max() < 1e-30
         torch.testing.assert_close(wider[..., :2], proba(problem))
+
+    @pytest.mark.parametrize("pool", [1, 2])
+    def test_share_of_a_class_is_at_least_a_millionth(self, pool):
+        """All pool nodes are equal to the label of class 0 and far from that of class 1."""
+        problem = ring_problem([0, 1] + [-1] * pool)
+        h = torch.tensor([[1.0, 0], [0, 1]] + [[1, 0]] * pool, dtype=torch.float64)
+        start = problem.one_hot().double()
+        logits = EM(steps=2, temperature=0.01).fit_view(problem, h, start)
+        assert logits[0, 2].tolist() == pytest.approx([100, np.log(1e-6)])
+
+    def test_without_a_pool_shares_are_equal(self):
+        problem = ring_problem([0, 1, 0])
+        h = torch.tensor([[1.0, 0], [0, 1], [1, 0]], dtype=torch.float64)
+        logits = EM(steps=2, temperature=0.5).fit_view(problem, h, problem.one_hot().double())
+        assert logits[0, 0].tolist() == pytest.approx([2 + np.log(1e-6), np.log(1e-6)])
 
 
 class TestEdgeAgreement:

@@ -201,6 +201,12 @@ def test_released_labels_are_farther_from_the_pool_than_uniform_ones(need_data):
     assert shift("released") > shift("uniform")
 
 
+def test_constants_on_which_every_sample_depends():
+    assert samplers.EXACT_UP_TO == 20_000
+    assert samplers.TELEPORT == 0.1
+    assert PUSH_TOLERANCES == (1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
+
+
 class TestReleasedSeeds:
     """Two runs of three classes with four seeds each, numbered from 0."""
 
