@@ -120,10 +120,9 @@ def _standardize(numbers: NDArray[np.float64], mean: float, std: float) -> sp.cs
 def _one_hot(texts: Sequence[str], values: Sequence[str]) -> sp.csr_array:
     """One column per value; rows of unknown and missing values are zero."""
     index = {value: position for position, value in enumerate(values)}
-    codes = np.array([index.get(text, -1) for text in texts])
-    rows = np.flatnonzero(codes >= 0)
-    ones = np.ones(len(rows))
-    return sp.csr_array((ones, (rows, codes[rows])), shape=(len(texts), len(values)))
+    rows = np.array([row for row, text in enumerate(texts) if text in index], dtype=np.int64)
+    codes = np.array([index[texts[row]] for row in rows], dtype=np.int64)
+    return sp.csr_array((np.ones(len(rows)), (rows, codes)), shape=(len(texts), len(values)))
 
 
 def _tf_idf(texts: Sequence[str], words: Sequence[str], idf: Sequence[float]) -> sp.csr_array:

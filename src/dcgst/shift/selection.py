@@ -160,7 +160,7 @@ def select_top(
         ``(R, n)`` bool.
     """
     rounded = (score * 1000).round().double()
-    ordered = rounded + ranks(-confidence, candidates) / (2 * score.shape[1])
+    ordered = rounded + ranks(-confidence, candidates) / score.shape[1]
     place = ranks(ordered, candidates, labels)
     limit = budget[:, None] if labels is None else budget.gather(1, labels)
     return candidates & (place < limit)
