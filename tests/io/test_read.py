@@ -100,6 +100,12 @@ def test_without_feature_columns_features_are_spectral(write_tables):
     np.testing.assert_array_equal(constant.graph.features, found.graph.features)
 
 
+def test_there_are_at_most_64_spectral_features(write_tables):
+    nodes = "id,label\n" + "".join(f"{number},{'xy'[number % 2]}\n" for number in range(70))
+    edges = "source,target\n" + "".join(f"{number},{number + 1}\n" for number in range(69))
+    assert read(*write_tables(nodes, edges)).graph.num_features == 64
+
+
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [

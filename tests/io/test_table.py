@@ -72,6 +72,13 @@ def test_invalid_utf8_is_reported_with_line_and_byte(read_csv, mark):
         read_csv(mark + b"id,label\na,x\n\xe4,y\n")
 
 
+def test_blank_lines_at_the_start_count(read_csv):
+    with pytest.raises(InputError, match=r"line 3 is not valid UTF-8"):
+        read_csv(b"\n\n\xe4,label\na,x\n")
+    with pytest.raises(InputError, match=r"a byte of value zero in line 3"):
+        read_csv(b"\n\nid\x00,label\na,x\n")
+
+
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
 def test_line_numbers_count_blank_lines_and_lines_in_quotes(read_csv, newline):
     text = '\nid,about\n\na,"one\ntwo\nthree"\nb,x\n , \n\nc,"four\n"\nd,y\n'

@@ -84,6 +84,8 @@ class TestTrace:
         selection = selection_of([[0, 0, 1, 1]] * 2, [[0, 0, 1, 0]] * 2)
         trace.record(1, selection, torch.tensor(LABELS), Z, torch.tensor([False, True]))
         assert events == [StageEnd(1, [trace.history[1][1]])]
+        trace.record(2, selection, torch.tensor(LABELS), Z, BOTH)
+        assert events[1] == StageEnd(2, [trace.history[0][1], trace.history[1][2]])
 
     def test_discard_after_removes_later_stages_of_one_run(self):
         trace = Trace(ring_problem(LABELS), Z)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import math
+import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from dcgst import DCGST, EM, GCN, Graph, InputError, fit, memory, synthetic
+from dcgst import DCGST, EM, GCN, Graph, InputError, Majority, fit, memory, synthetic
 from dcgst.runs import checks
 from dcgst.runs.checks import memory_needed
+from dcgst.runs.format import Stored, write
 from tests.runs.helpers import with_few_labels
 
 
@@ -137,3 +142,28 @@ def test_validation_labels_taken_from_biased_ones_are_called_biased(masks, tmp_p
     assert run.calibration.nodes == 30
     assert run.calibration.description.endswith("which are as biased as the labels they were "
                                                 "taken from") != masks  # fmt: skip
+
+
+def test_seconds_have_one_digit(graph, tmp_path, monkeypatch):
+    clock = iter([2.0, 14.345])
+    fake = SimpleNamespace(
+        perf_counter=lambda: next(clock), strftime=time.strftime, gmtime=time.gmtime
+    )
+    monkeypatch.setattr("dcgst.runs.fitting.time", fake)
+    assert fit(graph, tmp_path / "run", Majority()).info["seconds"] == 12.3
+
+
+@pytest.mark.parametrize(
+    ("more", "metrics"), [({}, {"accuracy": math.nan}), ({"seconds": math.inf}, {"accuracy": 0.5})]
+)
+def test_numbers_that_are_not_finite_are_never_written(run, tmp_path, more, metrics):
+    stored = Stored({**run.info, **more}, run.graph, run.split, run.result)
+    with pytest.raises(ValueError, match="Out of range float"):
+        write(tmp_path, stored, run.predictions, metrics, spreadsheet=False)
+    assert not (tmp_path / "run.json").exists()
+
+
+@pytest.mark.parametrize("name", ["run.json", "metrics.json"])
+def test_json_files_have_one_entry_per_line(run, name):
+    text = (run.folder / name).read_text()
+    assert text == json.dumps(json.loads(text), indent=1) + "\n"
