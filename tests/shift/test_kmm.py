@@ -29,6 +29,13 @@ def test_the_gram_matrix_is_exact(rng):
     np.testing.assert_allclose(Gram(left, right) @ weights, dense_gram(left, right) @ weights)
 
 
+def test_a_kernel_value_by_hand():
+    """The squared distance of (1, 0) and (0, 2) is 5; kernel widths are 1, 0.1 and 0.001."""
+    gram = Gram(sp.csr_array([[1.0, 0]]), sp.csr_array([[0, 2.0]]))
+    expected = (np.exp(-5) + np.exp(-0.5) + np.exp(-0.005)) / 3
+    assert gram @ np.ones(1) == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("least", [0.0, 0.2, 0.5])
 def test_weights_minimize_the_objective_within_their_bounds(rng, least):
     source, target = sparse(rng, 10), sparse(rng, 15, density=0.4)
