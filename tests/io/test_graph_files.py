@@ -93,6 +93,12 @@ def test_directed_networkx_edges_become_undirected():
     assert "1 directed edges made undirected" in found.notes
 
 
+def test_a_networkx_graph_of_one_edge_is_read():
+    nx = pytest.importorskip("networkx")
+    found = read(nx.DiGraph([("a", "b")]), labels_needed=False).graph
+    assert (found.num_nodes, found.num_edges) == (2, 1)
+
+
 def test_invalid_networkx_graphs_are_errors():
     nx = pytest.importorskip("networkx")
     graph = nx.path_graph(3)
@@ -101,6 +107,8 @@ def test_invalid_networkx_graphs_are_errors():
         read(graph, labels_needed=False)
     with pytest.raises(InputError, match="graph has no nodes or no edges"):
         read(nx.empty_graph(3))
+    with pytest.raises(InputError, match="graph has no nodes or no edges"):
+        read(nx.Graph())
 
 
 # --- PyG ----------------------------------------------------------------------------------------

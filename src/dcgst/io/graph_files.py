@@ -57,7 +57,7 @@ def networkx_tables(graph: Any, path: Path) -> tuple[Table, Table]:
         >>> nodes.columns, edges.columns
         ({'id': ['a', 'b']}, {'source': ['a'], 'target': ['b']})
     """
-    if graph.number_of_nodes() == 0 or graph.number_of_edges() == 0:
+    if graph.number_of_edges() == 0:
         raise InputError(f"{path} has no nodes or no edges; at least one edge is required")
     # Node ids come first, and replace attributes that are also named id, source or target.
     nodes = [{"id": node} | data | {"id": node} for node, data in graph.nodes(data=True)]

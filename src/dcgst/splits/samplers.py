@@ -84,7 +84,6 @@ def closest_by_push(request: Request, root: int, members: Nodes, teleport: float
     few, for example in a small component, the rest is drawn at random from the other members.
     """
     count = request.count(members)
-    reached = members[:0]
     for tolerance in PUSH_TOLERANCES:
         score = ppr_push(request.graph.adjacency, root, teleport, tolerance)[members]
         reached = members[smallest(-score, count)][: int((score > 0).sum())]
