@@ -150,3 +150,9 @@ def test_temperatures_are_between_a_fifth_and_five_and_can_be_one():
     assert always_wrong.temperature == pytest.approx(5)
     always_right = calibrate(two_classes(*[0.6] * 10_000), np.zeros(10_000, int))
     assert always_right.temperature == pytest.approx(0.2)
+
+
+def test_a_probability_above_one_by_rounding_counts_as_one():
+    proba = np.array([[1.0001, 0.5]])
+    assert scale_temperature(proba, 1)[0].tolist() == pytest.approx([2 / 3, 1 / 3], rel=1e-6)
+    assert log_loss(proba, np.array([0])) == 0

@@ -102,3 +102,24 @@ def test_pairs_of_the_first_node_are_found():
     problem = Problem.build(GraphTensors(x, graph.adjacency), np.array([[0, 1, -1, -1, -1, -1]]), 2)
     found = pairs_by_similarity(problem, problem.graph.similar_nodes(1), 2)[0].tolist()
     assert [0, 3] in found
+
+
+def test_a_pair_is_found_if_only_one_end_has_the_other_as_its_most_similar_node():
+    """Node 3 is most similar to node 0, but node 3 itself is more similar to node 5."""
+    x = np.array([[1.0, 0.4], [0, -1], [-1, 0.2], [1, 0], [-1, -0.3], [1, -0.1]], dtype=np.float32)
+    problem = ring_problem([0, 1, -1, -1, -1, -1], features=x)
+    found = pairs_by_similarity(problem, problem.graph.similar_nodes(1), 12)[0].tolist()
+    assert [0, 3] in found
+    assert [3, 5] in found
+
+
+@pytest.mark.parametrize(
+    ("most", "searched"), [(3, {0, 3, 6}), (4, {0, 2, 4, 6}), (8, set(range(8)))]
+)
+def test_on_large_graphs_every_kth_node_is_searched(problem, monkeypatch, most, searched):
+    monkeypatch.setattr(module, "MAX_QUERIES", most)
+    found = pairs_by_similarity(problem, problem.graph.similar_nodes(7), 100)[0].tolist()
+    edges = problem.adjacency.to_scipy().toarray() > 0
+    every = [(a, b) for a in range(8) for b in range(a + 1, 8)]
+    expected = {p for p in every if not edges[p] and searched & set(p)}
+    assert {tuple(p) for p in found if not edges[tuple(p)]} == expected
