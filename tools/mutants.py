@@ -138,8 +138,10 @@ def measure() -> None:
             pool.submit(in_child, partial(_measure_files, files[number::WORKERS], part), 3600)
             for number, part in enumerate(parts)
         ]
-        if any(job.result() != 0 for job in jobs):
-            raise SystemExit("The tests fail without any mutation. Run `make test` first.")
+        failed = [part for job, part in zip(jobs, parts, strict=True) if job.result() != 0]
+    if failed:
+        logs = " and ".join(str(_log_of(part)) for part in failed)
+        raise SystemExit(f"The tests fail without any mutation; see {logs}.")
     seconds: dict[str, float] = {}
     lines: dict[str, dict[str, list[str]]] = {}
     for part in parts:
@@ -153,6 +155,9 @@ def measure() -> None:
 
 
 def _measure_files(files: list[str], output: Path) -> int:
+    log = os.open(_log_of(output), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    for stream in (1, 2):
+        os.dup2(log, stream)
     tracer = coverage.Coverage(data_file=None, source=[str(SOURCE / "dcgst")])
     recorder = Recorder(tracer)
     tracer.start()
@@ -161,6 +166,10 @@ def _measure_files(files: list[str], output: Path) -> int:
     lines = tests_by_line(tracer, recorder, SOURCE)
     output.write_text(json.dumps({"seconds": recorder.seconds, "lines": lines}))
     return code
+
+
+def _log_of(part: Path) -> Path:
+    return part.with_suffix(".log")
 
 
 def run_mutant(mutant: Mutant, measured: Coverage) -> Outcome:
