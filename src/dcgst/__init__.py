@@ -31,10 +31,12 @@ if TYPE_CHECKING:
         M3S,
         METHODS,
         MLP,
+        SIGN,
         SRGNN,
         SRGNNST,
         ST,
         CorrectAndSmooth,
+        GaussianProcess,
         LabelPropagation,
         Majority,
         Method,
@@ -53,8 +55,9 @@ _MODULES = {
     "dcgst.insight": "diagnose explain suggest write_report",
     "dcgst.io": "Columns read",
     "dcgst.methods": (
-        "APPNP DCGST DRGST EERM EM GCN M3S METHODS MLP SRGNN SRGNNST ST CorrectAndSmooth "
-        "LabelPropagation Majority Method Result method register_method"
+        "APPNP DCGST DRGST EERM EM GCN M3S METHODS MLP SIGN SRGNN SRGNNST ST "
+        "CorrectAndSmooth GaussianProcess LabelPropagation Majority Method Result method "
+        "register_method"
     ),
     "dcgst.nn": "Backbone register_backbone",
     "dcgst.runs": "Run fit open_run",
@@ -85,6 +88,7 @@ __all__ = [
     "M3S",
     "METHODS",
     "MLP",
+    "SIGN",
     "SRGNN",
     "SRGNNST",
     "ST",
@@ -92,6 +96,7 @@ __all__ = [
     "Columns",
     "CorrectAndSmooth",
     "Dataset",
+    "GaussianProcess",
     "Graph",
     "InputError",
     "LabelPropagation",

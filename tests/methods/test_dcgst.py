@@ -13,7 +13,8 @@ from dcgst.engine.training import EpochEnd, cross_entropy
 from dcgst.graph import Graph
 from dcgst.methods import DCGST, EM, GCN
 from dcgst.methods.core.problem import GraphTensors, Problem
-from dcgst.methods.dcgst.candidates import Candidates
+from dcgst.methods.dcgst import method
+from dcgst.methods.dcgst.candidates import Candidates, find_candidates
 from dcgst.methods.dcgst.teacher import Teacher
 from dcgst.methods.pooling import Prediction
 from dcgst.nn import Output
@@ -57,13 +58,12 @@ class TestStages:
     ):
         """K = 4 (1 + λ)^(s - 1): there are four labels per class."""
         seen = []
-        candidates_per_class = DCGST.candidates_per_class
 
-        def recorded(self, problem, log_proba, num_candidates):
+        def recorded(problem, log_proba, num_candidates, class_balance):
             seen.append(float(num_candidates))
-            return candidates_per_class(self, problem, log_proba, num_candidates)
+            return find_candidates(problem, log_proba, num_candidates, class_balance)
 
-        monkeypatch.setattr(DCGST, "candidates_per_class", recorded)
+        monkeypatch.setattr(method, "find_candidates", recorded)
         quick(growth=growth, stage_patience=9).solve(problem)
         assert seen == pytest.approx([4, 4 * (1 + growth), 4 * (1 + growth) ** 2])
 
@@ -134,13 +134,12 @@ class TestStart:
     def logits(self, problem, monkeypatch) -> tuple[list[torch.Tensor], torch.Tensor]:
         """Logits of the teacher after each stage, and of the student before its training."""
         teachers, students = [], []
-        find_candidates = DCGST.find_candidates
 
-        def recorded(self, problem, log_proba, num_candidates):
+        def recorded(problem, log_proba, num_candidates, class_balance):
             teachers.append(log_proba)
-            return find_candidates(self, problem, log_proba, num_candidates)
+            return find_candidates(problem, log_proba, num_candidates, class_balance)
 
-        monkeypatch.setattr(DCGST, "find_candidates", recorded)
+        monkeypatch.setattr(method, "find_candidates", recorded)
         monkeypatch.setattr(
             DCGST, "train_student", lambda _, student, *__: students.append(student.predict())
         )

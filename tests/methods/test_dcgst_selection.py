@@ -12,6 +12,7 @@ from dcgst.methods import DCGST
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.trace import Selection
 from dcgst.methods.dcgst import method as module
+from dcgst.methods.dcgst.candidates import candidates_per_class, find_candidates
 from dcgst.shift.ner import neighborhood_entropy_reduction
 from dcgst.shift.selection import SelectionObjective
 from tests.methods.helpers import draw, ring_problem
@@ -29,9 +30,7 @@ class TestCandidatesPerClass:
 
     def sizes(self, class_balance, per_class=3.0) -> list[float]:
         problem = ring_problem([-1] * 10, 3)
-        found = DCGST(class_balance=class_balance).candidates_per_class(
-            problem, self.logits, torch.tensor([per_class])
-        )
+        found = candidates_per_class(problem, self.logits, torch.tensor([per_class]), class_balance)
         return found[0].tolist()
 
     @pytest.mark.parametrize("class_balance", ["none", "uniform"])
@@ -42,8 +41,8 @@ class TestCandidatesPerClass:
     @pytest.mark.parametrize("class_balance", ["none", "uniform"])
     def test_is_that_of_each_fit(self, class_balance):
         problem = ring_problem([[-1] * 10] * 2, 3)
-        found = DCGST(class_balance=class_balance).candidates_per_class(
-            problem, self.logits.expand(2, -1, -1), torch.tensor([3.0, 5.0])
+        found = candidates_per_class(
+            problem, self.logits.expand(2, -1, -1), torch.tensor([3.0, 5.0]), class_balance
         )
         assert found.tolist() == [[3, 3, 3], [5, 5, 5]]
 
@@ -63,9 +62,7 @@ class TestCandidatesPerClass:
 
     def test_only_pool_nodes_count(self):
         problem = ring_problem([0] * 8 + [-1] * 2, 3)
-        found = DCGST(class_balance="predicted").candidates_per_class(
-            problem, self.logits, torch.tensor([3.0])
-        )
+        found = candidates_per_class(problem, self.logits, torch.tensor([3.0]), "predicted")
         # The pool is one node of either class: shares of one half.
         assert found[0].tolist() == [5, 5, 1]
 
@@ -91,7 +88,9 @@ class TestSelect:
     def select(self, *, k=3.0, z=None, **settings) -> Selection:
         z = draw(0, 1, 12, 2) if z is None else z
         method, problem = DCGST(**settings), twelve_nodes()
-        candidates = method.find_candidates(problem, self.logits(), torch.tensor([k]))
+        candidates = find_candidates(
+            problem, self.logits(), torch.tensor([k]), method.class_balance
+        )
         return candidates.select(method.score_candidates(problem, candidates, z, 1))
 
     def nodes(self, mask) -> list[int]:
@@ -174,7 +173,9 @@ class TestNERWeight:
 
         monkeypatch.setattr(module, "relaxed_selection", recorded)
         problem, method, z = twelve_nodes(), DCGST(**settings), draw(0, 1, 12, 2)
-        found = method.find_candidates(problem, draw(2, 1, 12, 3), torch.tensor([3.0]))
+        found = find_candidates(
+            problem, draw(2, 1, 12, 3), torch.tensor([3.0]), method.class_balance
+        )
         self.ner = draw(1, 1, 12)
         candidates = replace(found, ner=self.ner, budget=torch.tensor([4.0]))
         method.score_candidates(problem, candidates, z, stage=1)

@@ -31,6 +31,10 @@ class Checkpoint:
         self.folder = folder
         self._names: set[str] = set()
 
+    def within(self, name: str) -> Checkpoint:
+        """A checkpoint in a subfolder, for a computation that uses the same names of steps."""
+        return Checkpoint(None if self.folder is None else self.folder / name)
+
     def step(self, name: str, compute: Callable[[], Tensors]) -> Tensors:
         """Return the stored result of a step, or compute and store it.
 

@@ -15,11 +15,13 @@ from dcgst.methods.dcgst.method import DCGST
 from dcgst.methods.drgst import DRGST
 from dcgst.methods.eerm import EERM
 from dcgst.methods.em import EM
+from dcgst.methods.gaussian_process import GaussianProcess
 from dcgst.methods.gcn import GCN
 from dcgst.methods.label_propagation import LabelPropagation
 from dcgst.methods.m3s import M3S
 from dcgst.methods.majority import Majority
 from dcgst.methods.mlp import MLP
+from dcgst.methods.sign import SIGN
 from dcgst.methods.srgnn import SRGNN
 from dcgst.methods.srgnn_st import SRGNNST
 from dcgst.methods.st import ST
@@ -28,7 +30,16 @@ from dcgst.registry import Registry, subclass_of
 METHODS: Registry[type[Method]] = Registry("method", "dcgst.methods", subclass_of(Method))
 # The methods of the paper, in the order of its tables, then the others, simplest first.
 _PAPER: tuple[type[Method], ...] = (DCGST, GCN, ST, M3S, DRGST, SRGNN, EERM, SRGNNST)
-_OTHERS: tuple[type[Method], ...] = (Majority, LabelPropagation, MLP, APPNP, CorrectAndSmooth, EM)
+_OTHERS: tuple[type[Method], ...] = (
+    Majority,
+    LabelPropagation,
+    MLP,
+    APPNP,
+    CorrectAndSmooth,
+    SIGN,
+    EM,
+    GaussianProcess,
+)
 for _method in (*_PAPER, *_OTHERS):
     METHODS.register(_method.name, _method)
 
@@ -63,10 +74,12 @@ __all__ = [
     "M3S",
     "METHODS",
     "MLP",
+    "SIGN",
     "SRGNN",
     "SRGNNST",
     "ST",
     "CorrectAndSmooth",
+    "GaussianProcess",
     "LabelPropagation",
     "Majority",
     "Method",

@@ -43,11 +43,14 @@ class CorrectAndSmooth(NeuralMethod):
         network = self.create_network(problem)
         training = network.train("training", problem.train_labels, problem, self.training_options)
         output = network.predict()
-        operator, given = problem.graph.normalized, problem.one_hot()
-        corrected = self.correct(output.logits.softmax(-1), given, operator)
-        proba = self.smooth(corrected, given, operator)
+        proba = self.propagate(problem, output.logits.softmax(-1))
         # Without model: on another graph the network alone would be another method.
         return self.results(problem, training, output, proba=proba)
+
+    def propagate(self, problem: Problem, proba: Tensor) -> Tensor:
+        """``(R, n, C)`` probabilities of a model, corrected and smoothed."""
+        operator, given = problem.graph.normalized, problem.one_hot()
+        return self.smooth(self.correct(proba, given, operator), given, operator)
 
     def correct(self, proba: Tensor, given: Tensor, operator: SparseMatrix) -> Tensor:
         """``(R, n, C)`` predictions plus the propagated errors."""

@@ -68,17 +68,26 @@ def _scale(log_proba: Tensor, log_weight: Tensor) -> Tensor:
     return log_weight.exp()[:, None, None] * log_proba
 
 
-def temper(logits: Tensor, confidence: float, iterations: int = 20) -> Tensor:
+def temper(logits: Tensor, confidence: float) -> Tensor:
     """``(R, n, C)`` log-probabilities with the given mean confidence over the nodes.
 
     Logits of different models have different scales. Tempered to the same mean confidence, they can
-    be averaged. No label is used. On large graphs the mean is taken over every k-th node.
+    be averaged. No label is used.
+    """
+    target = logits.new_full((len(logits),), confidence)
+    return (confidence_scale(logits, target)[:, None, None] * logits).log_softmax(-1)
+
+
+def confidence_scale(logits: Tensor, confidence: Tensor, iterations: int = 20) -> Tensor:
+    """``(R,)`` the factor of logits ``(R, n, C)`` that gives them a mean confidence ``(R,)``.
+
+    On large graphs the mean is taken over every k-th node.
     """
     sample = logits[:, :: max(1, logits.shape[1] // 1500)]
-    low, high = (logits.new_full((len(logits), 1, 1), bound) for bound in (0.01, 100.0))
+    low, high = (torch.full_like(confidence, bound) for bound in (0.01, 100.0))
     for _ in range(iterations):
         middle = (low * high).sqrt()
-        mean = (middle * sample).softmax(-1).amax(-1).mean(1)
-        too_low = (mean < confidence)[:, None, None]
+        mean = (middle[:, None, None] * sample).softmax(-1).amax(-1).mean(1)
+        too_low = mean < confidence
         low, high = torch.where(too_low, middle, low), torch.where(too_low, high, middle)
-    return ((low * high).sqrt() * logits).log_softmax(-1)
+    return (low * high).sqrt()

@@ -90,13 +90,17 @@ class SmoothedFeatures:
         width = min(self.dimensions + 16, n, columns)
         ones = torch.ones(n, 1, device=self.operator.values.device)
         row_sums = self.smooth(self.operator, ones)  # (n, 1)
+        kept = self._connected[:, None].to(ones.dtype)
+
+        def smoothed(right: Tensor) -> Tensor:
+            z = self.smooth(self.operator, self._product(right)) / row_sums
+            return z - (kept * z).sum(0) / kept.sum()
 
         def times(right: Tensor) -> Tensor:
-            z = self.smooth(self.operator, self._product(right)) / row_sums
-            return z - z.mean(0)
+            return kept * smoothed(right)
 
         def transposed_times(left: Tensor) -> Tensor:
-            centered = left - left.mean(0)
+            centered = kept * (left - (kept * left).sum(0) / kept.sum())
             return self._transposed_product(self.smooth(self.operator, centered / row_sums))
 
         start = Streams([derive(self.seed, 0)]).uniform(columns, width)[0] - 0.5
@@ -107,9 +111,26 @@ class SmoothedFeatures:
         # converge. The eigenvectors of the small Gram matrix in double precision always exist.
         small = transposed_times(basis).double()
         squares, inner = eigh(small.T @ small)
-        values = squares.clamp_min(0).sqrt().flip(0)[: self.dimensions]
-        leading = inner.flip(1)[:, : self.dimensions]
-        return basis @ leading.to(basis.dtype), values.to(basis.dtype)
+        values = squares.clamp_min(0).sqrt().flip(0)[: self.dimensions].to(basis.dtype)
+        leading = inner.flip(1)[:, : self.dimensions].to(basis.dtype)
+        left = basis @ leading
+        if not bool(self._connected.all()):
+            right = small.to(basis.dtype) @ leading / values.square().clamp_min(1e-12)
+            left = torch.where(self._connected[:, None], left, smoothed(right))
+        return left, values
+
+    @property
+    def _connected(self) -> Tensor:
+        """``(n,)`` bool, nodes with neighbors; all nodes if none has.
+
+        The others do not influence the singular vectors: without features in common, each would be
+        a singular vector of its own.
+        """
+        diagonal = self.operator.pattern.rows == self.operator.pattern.indices
+        n = self.x.shape[0]
+        neighbors = torch.bincount(self.operator.pattern.rows[~diagonal], minlength=n)
+        connected = neighbors > 0
+        return connected if bool(connected.any()) else ~connected
 
     def _product(self, right: Tensor) -> Tensor:
         return spmm(self.x, right) if isinstance(self.x, SparseMatrix) else self.x @ right

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +17,7 @@ from dcgst.engine.checkpoint import Checkpoint
 from dcgst.engine.training import Callback
 from dcgst.graph import UNKNOWN, FeatureMatrix
 from dcgst.numerics.normalize import Features, normalize_adjacency, to_features
+from dcgst.numerics.propagation import propagated_features
 from dcgst.numerics.similarity import SimilarNodes
 from dcgst.numerics.smoothing import Views, views_of
 from dcgst.numerics.sparse import SparseMatrix
@@ -52,6 +54,19 @@ class GraphTensors:
     def views(self) -> list[Views]:
         """18 versions of the smoothed features for EM: ``views[i]`` holds those of filter i."""
         return views_of(self.x, self.normalized)
+
+    @cached_property
+    def propagated(self) -> dict[str, Tensor]:
+        """Blocks of features by number of hops; see :func:`propagated_features`."""
+        return propagated_features(self.x, self.adjacency, self.normalized)
+
+    def with_features(self, x: Features) -> GraphTensors:
+        """The same graph with other features."""
+        other = copy.copy(self)
+        other.x, other._similar = x, {}
+        for name in ("views", "propagated"):
+            other.__dict__.pop(name, None)
+        return other
 
     def similar_nodes(self, count: int) -> SimilarNodes:
         """The ``count`` most similar nodes of any node."""
@@ -151,6 +166,12 @@ class Problem:
     def has_validation(self) -> Tensor:
         """``(R,)`` bool, fits with validation nodes."""
         return (self.val_labels >= 0).any(1)
+
+    def train_on_validation(self) -> Problem:
+        """The same problem with the validation labels as training labels, and no validation."""
+        labels = torch.maximum(self.train_labels, self.val_labels)
+        nothing = torch.full_like(labels, UNKNOWN)
+        return replace(self, train_labels=labels, val_labels=nothing)
 
     def one_hot(self) -> Tensor:
         """``(R, n, C)`` training labels; zero for other nodes."""

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
+from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.trace import Selection
-from dcgst.shift.selection import select_top
+from dcgst.shift.ner import neighborhood_entropy_reduction
+from dcgst.shift.selection import ranks, select_top
+
+CLASS_BALANCE = ("none", "uniform", "predicted", "balanced")
+"""How candidates are divided among classes; see the setting of :class:`DCGST`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,3 +53,49 @@ class Candidates:
             selection_score=score,
             ner=self.ner,
         )
+
+
+def find_candidates(
+    problem: Problem, log_proba: Tensor, num_candidates: Tensor, class_balance: str
+) -> Candidates:
+    """Find the K most confident pool nodes of each class.
+
+    Args:
+        problem: the input.
+        log_proba: ``(R, n, C)``, up to a constant per node.
+        num_candidates: ``(R,)`` K, a mean over classes.
+        class_balance: one of :data:`CLASS_BALANCE`.
+    """
+    confidence, predicted = log_proba.softmax(-1).max(-1)
+    per_class = candidates_per_class(problem, log_proba, num_candidates, class_balance)  # (R, C)
+    rank = ranks(confidence, problem.pool, predicted)
+    mask = problem.pool & (rank < per_class.gather(1, predicted))
+    if class_balance == "none":
+        quotas, budget = None, (mask.sum(1) / 2).ceil()
+    else:  # departure 7: half of the candidates of each class
+        available = torch.zeros_like(per_class).scatter_add(1, predicted, mask.to(per_class.dtype))
+        quotas = torch.minimum((per_class / 2).ceil(), available)
+        budget = quotas.sum(1)
+    return Candidates(
+        mask=mask,
+        predicted=predicted,
+        confidence=confidence,
+        rank=rank,
+        ner=neighborhood_entropy_reduction(log_proba, problem.graph.normalized),
+        budget=budget,
+        quotas=quotas,
+    )
+
+
+def candidates_per_class(
+    problem: Problem, log_proba: Tensor, num_candidates: Tensor, class_balance: str
+) -> Tensor:
+    """``(R, C)`` K of each class: equal, or shared by how often each class is predicted."""
+    count = problem.num_classes
+    if class_balance in ("none", "uniform"):
+        return num_candidates.floor().clamp_min(1)[:, None].expand(-1, count)
+    share = (log_proba.softmax(-1) * problem.pool[..., None]).sum(1)
+    if class_balance == "balanced":
+        share = share.sqrt()
+    share = share / share.sum(1, keepdim=True).clamp_min(1e-12)
+    return (num_candidates[:, None] * count * share).ceil()

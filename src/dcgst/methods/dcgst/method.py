@@ -6,22 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from dcgst.engine.training import BestState, cross_entropy
+from dcgst.graph import UNKNOWN
 from dcgst.methods.core.network import Network, NeuralMethod
 from dcgst.methods.core.params import param
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result
 from dcgst.methods.core.self_training import SelfTraining
-from dcgst.methods.dcgst.candidates import Candidates
+from dcgst.methods.dcgst.candidates import CLASS_BALANCE, Candidates, find_candidates
+from dcgst.methods.dcgst.experts import Experts, Member
 from dcgst.methods.dcgst.teacher import EdgeSettings, Teacher
 from dcgst.methods.em import EM
 from dcgst.methods.pooling import Prediction, log_pool
 from dcgst.nn.base import Backbone, Output
-from dcgst.shift.ner import neighborhood_entropy_reduction
-from dcgst.shift.selection import SelectionObjective, ranks, relaxed_selection
+from dcgst.shift.selection import SelectionObjective, relaxed_selection
 
 EDGE = "edge predictor"
 SELECTION = "selection"
@@ -59,12 +61,10 @@ class DCGST(NeuralMethod):
     Then a student is trained on the last labels and the original graph.
 
     The ``paper/`` presets are the paper's method with its published weights and learning rate. The
-    default differs: the teacher is trained on
-    the original graph, and its prediction is averaged with two predictions of seeded EM, one
-    started from the training labels and one from the pretrained teacher. Details that the paper
-    does not specify are the same in all presets, except for ``ner_reduction`` and
-    ``feature_norm``. The numbered
-    departures from the paper are explained in docs/methods/dcgst.md.
+    default differs: the teacher is trained on the original graph, and its prediction is averaged
+    with two predictions of seeded EM, one started from the training labels and one from the
+    pretrained teacher. Details that the paper does not specify are the same in all presets, except
+    for ``ner_reduction`` and ``feature_norm``. docs/methods/dcgst.md explains the departures.
 
     Paper: https://doi.org/10.1145/3616855.3635793
 
@@ -89,7 +89,12 @@ class DCGST(NeuralMethod):
     default_temperature: ClassVar[float] = 1.1
 
     ensemble: str = param(
-        "em", "predictions averaged with the teacher's: none, or seeded EM", choices=("none", "em")
+        "em",
+        "predictions averaged with the teacher's: none, or seeded EM",
+        choices=("none", "em", "experts"),
+    )
+    refit: bool = param(
+        True, "with experts: fit again on the validation labels, after they have set the weights"
     )
     stage_epochs: int = param(20, "epochs per stage", low=1)
     student_epochs: int = param(100, "epochs of the student", low=1)
@@ -129,7 +134,7 @@ class DCGST(NeuralMethod):
         "how candidates and pseudo-labels are divided among classes: uniform, predicted (in "
         "proportion to predicted class frequencies), balanced (in proportion to their square "
         "root), or none (K candidates per class, the best half of all)",
-        choices=("none", "uniform", "predicted", "balanced"),
+        choices=CLASS_BALANCE,
         group=UNSPECIFIED,
     )
     ner_reduction: str = param(
@@ -153,13 +158,46 @@ class DCGST(NeuralMethod):
         return self.max_stages + 2
 
     def solve(self, problem: Problem) -> list[Result]:
-        # Algorithm 1. Line 2, the partition of labeled nodes into training and validation nodes, is
+        if self.ensemble == "experts" and self.refit and bool(problem.has_validation.any()):
+            return self.fit_twice(problem)
+        return self.self_train(problem, problem.val_labels)[0]
+
+    def fit_twice(self, problem: Problem) -> list[Result]:
+        """Fit without the validation labels, then with them.
+
+        After the first fit, they determine the weights of the experts. The predictions of
+        validation nodes are those of the first fit.
+        """
+        first = replace(problem, val_labels=torch.full_like(problem.val_labels, UNKNOWN))
+        results, members = self.self_train(first, problem.val_labels)
+        checkpoint = problem.checkpoint.within("refit")
+        again = replace(problem.train_on_validation(), checkpoint=checkpoint)
+        refitted, _ = self.self_train(again, problem.val_labels, members)
+        held_out = (problem.val_labels >= 0).numpy(force=True)[..., None]
+        return [
+            replace(new, proba=np.where(val, old.proba, new.proba))
+            for new, old, val in zip(refitted, results, held_out, strict=True)
+        ]
+
+    def self_train(
+        self, problem: Problem, val_labels: Tensor, known: Mapping[str, Member] | None = None
+    ) -> tuple[list[Result], Mapping[str, Member]]:
+        """Algorithm 1; returns the results and, with experts, how each is used.
+
+        Args:
+            problem: the input.
+            val_labels: ``(R, n)`` labels that determine the weights of the experts.
+            known: how each expert was used in an earlier fit.
+        """
+        # Line 2, the partition of labeled nodes into training and validation nodes, is
         # in ``problem``.
         # Line 3: pretrain the teacher.
         teacher = self.create_teacher(problem)
         teacher.pretrain(self.training_options)
         output = teacher.predict()
-        em = self.em_predictions(problem, output)
+        others: list[Prediction] | Experts = self.em_predictions(problem, output)
+        if self.ensemble == "experts":
+            others = Experts(problem, output.logits, val_labels, known)
         state = SelfTraining(
             problem,
             output.embedding,
@@ -179,8 +217,10 @@ class DCGST(NeuralMethod):
             without_validation = ~problem.has_validation
             best.update(state.stage, val_loss, always=without_validation, only=state.active)
             # Step 2, lines 8 to 11: select the pseudo-labels that minimize the shift.
-            log_proba = self.combine(problem, output, em)  # departure 6
-            candidates = self.find_candidates(problem, log_proba, num_candidates)  # Eq. 9
+            log_proba = self.combine(problem, output, others)  # departure 6
+            candidates = find_candidates(  # Eq. 9
+                problem, log_proba, num_candidates, self.class_balance
+            )
             score = self.score_candidates(problem, candidates, output.embedding, state.stage)
             selection = candidates.select(score)
             state.finish_stage(selection, output.embedding)
@@ -190,8 +230,10 @@ class DCGST(NeuralMethod):
         best.restore()
         student = teacher.network
         self.train_student(student, state.labels, problem)
-        proba = self.combine(problem, student.predict(), em).softmax(-1)
-        return state.results(proba, student.model, teacher.edge_probabilities)
+        final = student.predict()
+        proba = self.combine(problem, final, others).softmax(-1)
+        members = others.pool(final.logits).members if isinstance(others, Experts) else {}
+        return state.results(proba, student.model, teacher.edge_probabilities), members
 
     def create_teacher(self, problem: Problem) -> Teacher:
         """Create a teacher with new parameters, with an edge predictor if the setting is true."""
@@ -210,58 +252,23 @@ class DCGST(NeuralMethod):
 
         The network is the pretrained teacher; on another graph, the student.
         """
-        if self.ensemble == "none":
+        if self.ensemble != "em":
             return []
         em = EM()
         labels = em.given_weight * problem.one_hot()
         from_network = output.logits.softmax(-1) * problem.pool[..., None] + labels
         return [em.predict_nodes(problem, start) for start in (labels, from_network)]
 
-    def combine(self, problem: Problem, output: Output, em: list[Prediction]) -> Tensor:
-        """``(R, n, C)`` log-probabilities, up to a constant per node: network alone or with EM."""
-        if not em:
+    def combine(
+        self, problem: Problem, output: Output, others: list[Prediction] | Experts
+    ) -> Tensor:
+        """``(R, n, C)`` log-probabilities of network and others, up to a constant per node."""
+        if isinstance(others, Experts):
+            return others.pool(output.logits).log_proba
+        if not others:
             return output.logits
         network = Prediction.from_logits(output.logits, problem.val_labels)
-        return log_pool([*em, network]).log_proba
-
-    def find_candidates(
-        self, problem: Problem, log_proba: Tensor, num_candidates: Tensor
-    ) -> Candidates:
-        """Find the K most confident pool nodes of each class; K ``(R,)`` is a mean over classes."""
-        confidence, predicted = log_proba.softmax(-1).max(-1)
-        per_class = self.candidates_per_class(problem, log_proba, num_candidates)  # (R, C)
-        rank = ranks(confidence, problem.pool, predicted)
-        mask = problem.pool & (rank < per_class.gather(1, predicted))
-        if self.class_balance == "none":
-            quotas, budget = None, (mask.sum(1) / 2).ceil()
-        else:  # departure 7: half of the candidates of each class
-            available = torch.zeros_like(per_class).scatter_add(
-                1, predicted, mask.to(per_class.dtype)
-            )
-            quotas = torch.minimum((per_class / 2).ceil(), available)
-            budget = quotas.sum(1)
-        return Candidates(
-            mask=mask,
-            predicted=predicted,
-            confidence=confidence,
-            rank=rank,
-            ner=neighborhood_entropy_reduction(log_proba, problem.graph.normalized),
-            budget=budget,
-            quotas=quotas,
-        )
-
-    def candidates_per_class(
-        self, problem: Problem, log_proba: Tensor, num_candidates: Tensor
-    ) -> Tensor:
-        """``(R, C)`` K of each class: equal, or shared by how often each class is predicted."""
-        count = problem.num_classes
-        if self.class_balance in ("none", "uniform"):
-            return num_candidates.floor().clamp_min(1)[:, None].expand(-1, count)
-        share = (log_proba.softmax(-1) * problem.pool[..., None]).sum(1)
-        if self.class_balance == "balanced":
-            share = share.sqrt()
-        share = share / share.sum(1, keepdim=True).clamp_min(1e-12)
-        return (num_candidates[:, None] * count * share).ceil()
+        return log_pool([*others, network]).log_proba
 
     def score_candidates(
         self, problem: Problem, candidates: Candidates, z: Tensor, stage: int

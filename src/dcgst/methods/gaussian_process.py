@@ -1,0 +1,193 @@
+"""A Gaussian process on propagated features: learns which hops tell the classes apart."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from dcgst.methods.core.base import Method
+from dcgst.methods.core.params import param
+from dcgst.methods.core.problem import Problem
+from dcgst.methods.core.result import Result, results_without_stages
+from dcgst.shift.concentration import concentration, representativeness
+
+# Logarithms of the kernel weights before any label is seen.
+CENTER = {"PageRank": 2.5, "2 hops": 0.5, "degree": -1.0}
+SAMPLE = 400
+"""Nodes from which the typical distance of each block is computed."""
+
+BLOCK = 4096
+JITTER = 1e-4
+
+
+@dataclass(eq=False, kw_only=True)
+class GaussianProcess(Method):
+    r"""Gaussian process regression of the classes on features of 0 to 3 hops and PageRank means.
+
+    The kernel is a weighted sum of one kernel per block of features,
+
+    .. math:: k(i, j) = \textstyle\sum_b w_b \exp(-\|h^b_i - h^b_j\|^2 / (s_b \ell_b))
+
+    with :math:`s_b` the median squared distance between nodes. Weights, length scales
+    :math:`\ell_b` and noise maximize the marginal likelihood of the labels times a prior that
+    favors PageRank means (Rasmussen & Williams, 2006, chapters 2 and 5). The prior is strong if the
+    labeled nodes are concentrated in the graph, because then the labels say little about other
+    parts of it. Nothing assumes that neighbors have the same class, so it also learns on
+    heterophilous graphs. Predictions are turned into probabilities by a softmax whose temperature
+    maximizes the likelihood of leave-one-out predictions.
+    """
+
+    name: ClassVar[str] = "gp"
+    all_at_once: ClassVar[bool] = True
+    deterministic: ClassVar[bool] = True
+
+    steps: int = param(60, "steps of the search for the kernel", low=0)
+    max_labels: int = param(1000, "labels used, spread over the classes, if there are more", low=2)
+
+    def solve(self, problem: Problem) -> list[Result]:
+        logits = self.predict_nodes(problem)
+        z = problem.graph.propagated["PageRank"].expand(problem.num_fits, -1, -1)
+        reasons = [f"maximum number of steps ({self.steps})"] * problem.num_fits
+        return results_without_stages(problem, logits.softmax(-1), z, reasons)
+
+    def predict_nodes(self, problem: Problem) -> Tensor:
+        """``(R, n, C)`` logits."""
+        labeled = problem.train_labels >= 0
+        trust = representativeness(concentration(labeled, problem.adjacency)).tolist()
+        blocks = problem.graph.propagated
+        fits = [
+            self.fit_one(blocks, labels, problem.num_classes, trust[fit])
+            for fit, labels in enumerate(problem.train_labels)
+        ]
+        return torch.stack(fits)
+
+    def fit_one(
+        self, blocks: dict[str, Tensor], labels: Tensor, num_classes: int, trust: float
+    ) -> Tensor:
+        """``(n, C)`` logits of one fit from its training labels ``(n,)``."""
+        nodes = spread_over_classes(labels, num_classes, self.max_labels)
+        targets = torch.zeros(len(nodes), num_classes, dtype=torch.double)
+        targets[torch.arange(len(nodes)), labels[nodes].cpu()] = 1
+        present = targets.any(0)
+        targets = targets - present / present.sum()
+        kernel = Kernel(blocks, nodes)
+        kernel.fit(targets, self.steps, strength=0.3 + 1.7 * (1 - trust))
+        inverse = kernel.matrix().inverse()
+        coefficients = inverse @ targets
+        left_out = targets - coefficients / inverse.diagonal()[:, None]
+        scale = scale_of_logits(left_out, labels[nodes].cpu())
+        logits = scale * kernel.apply(coefficients)
+        return logits.masked_fill(~present.to(logits.device), float(logits.min()) - 10)
+
+
+class Kernel:
+    """A weighted sum of one Gaussian kernel per block, between nodes and the labeled nodes.
+
+    Args:
+        blocks: ``(n, d)`` features by name.
+        nodes: the labeled nodes.
+    """
+
+    def __init__(self, blocks: dict[str, Tensor], nodes: Tensor) -> None:
+        self.blocks, self.nodes = list(blocks.values()), nodes
+        self.center = torch.tensor([CENTER.get(name, 0.0) for name in blocks], dtype=torch.double)
+        self.log_weights = self.center.clone()
+        self.log_lengths = torch.zeros_like(self.center)
+        self.log_noise = torch.tensor(-1.0, dtype=torch.double)
+        n = len(self.blocks[0])
+        sample = torch.arange(0, n, max(1, n // SAMPLE))
+        self.typical = [
+            squared_distance(block[sample], block[sample]).median().clamp_min(1e-3).item()
+            for block in self.blocks
+        ]
+        self.distances = torch.stack(
+            [
+                squared_distance(block[nodes], block[nodes]).double().cpu() / typical
+                for block, typical in zip(self.blocks, self.typical, strict=True)
+            ]
+        )
+
+    def matrix(self) -> Tensor:
+        """``(m, m)`` kernel of the labeled nodes, plus the noise."""
+        weights = self.log_weights.softmax(0)[:, None, None]
+        scales = self.log_lengths.exp()[:, None, None]
+        kernel: Tensor = (weights * (-self.distances / scales).exp()).sum(0)
+        return kernel + (self.log_noise.exp() + JITTER) * torch.eye(len(kernel), dtype=kernel.dtype)
+
+    def fit(self, targets: Tensor, steps: int, strength: float) -> None:
+        """Maximize marginal likelihood times prior by Adam; targets ``(m, C)`` are centered."""
+        count, classes = targets.shape
+        log_variance = torch.tensor(-math.log(classes), dtype=torch.double)
+        parameters = [self.log_weights, self.log_lengths, self.log_noise, log_variance]
+        for parameter in parameters:
+            parameter.requires_grad_(True)
+        optimizer = torch.optim.Adam(parameters, lr=0.1)
+        with torch.enable_grad():
+            for _ in range(steps):
+                optimizer.zero_grad()
+                factor = torch.linalg.cholesky(self.matrix())
+                solved = torch.cholesky_solve(targets, factor)
+                fit = (targets * solved).sum() / log_variance.exp() / 2
+                volume = factor.diagonal().log().sum() + count * log_variance / 2
+                # The targets of all classes sum to zero, so one class is not independent.
+                loss = (fit + classes * volume) * (classes - 1) / classes
+                loss = loss + strength * (self.log_weights - self.center).square().sum()
+                loss = loss + 4 * strength * self.log_lengths.square().sum()
+                loss = loss + (self.log_noise + 1).square() / 2
+                loss.backward()
+                optimizer.step()
+        for parameter in parameters:
+            parameter.requires_grad_(False)
+
+    def apply(self, coefficients: Tensor) -> Tensor:
+        """``(n, C)`` kernel between all nodes and the labeled nodes, times ``(m, C)``."""
+        n = len(self.blocks[0])
+        coefficients = coefficients.to(self.blocks[0])
+        weights, scales = self.log_weights.softmax(0).tolist(), self.log_lengths.exp().tolist()
+        rows = []
+        for start in range(0, n, BLOCK):
+            kernel = sum(
+                weight
+                * (
+                    -squared_distance(block[start : start + BLOCK], block[self.nodes])
+                    / (typical * scale)
+                ).exp()
+                for block, weight, scale, typical in zip(
+                    self.blocks, weights, scales, self.typical, strict=True
+                )
+            )
+            rows.append(kernel @ coefficients)
+        return torch.cat(rows)
+
+
+def squared_distance(left: Tensor, right: Tensor) -> Tensor:
+    """``(a, b)`` squared distances between the rows of two matrices."""
+    products = left.square().sum(1)[:, None] + right.square().sum(1) - 2 * left @ right.T
+    return products.clamp_min(0)
+
+
+def spread_over_classes(labels: Tensor, num_classes: int, count: int) -> Tensor:
+    """Labeled nodes, at most ``count``: if there are more, equally many of each class."""
+    nodes = (labels >= 0).nonzero().squeeze(1)
+    if len(nodes) <= count:
+        return nodes
+    per_class = max(1, count // num_classes)
+    chosen = []
+    for code in range(num_classes):
+        members = (labels == code).nonzero().squeeze(1)
+        step = max(1, -(-len(members) // per_class))
+        chosen.append(members[::step])
+    return torch.cat(chosen).sort().values
+
+
+def scale_of_logits(predictions: Tensor, labels: Tensor) -> float:
+    """The factor for ``(m, C)`` predictions with the highest likelihood times prior."""
+    factors = torch.logspace(0, math.log10(40), 40, dtype=predictions.dtype)
+    log_proba = (factors[:, None, None] * predictions).log_softmax(-1)
+    likelihood = log_proba[:, torch.arange(len(labels)), labels].sum(1)
+    prior = -(factors / 8).log().square() / 2
+    return float(factors[(likelihood + prior).argmax()])

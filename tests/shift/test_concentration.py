@@ -1,0 +1,64 @@
+"""Concentration of labeled nodes: by hand, and on labels from different samplers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from dcgst.datasets import synthetic
+from dcgst.numerics.sparse import SparseMatrix
+from dcgst.shift.concentration import concentration, representativeness
+from dcgst.splits import sample
+
+
+def matrix(dense) -> SparseMatrix:
+    return SparseMatrix.from_scipy(sp.csr_array(np.asarray(dense, dtype=np.float32)))
+
+
+def mask(*rows) -> torch.Tensor:
+    return torch.tensor([list(row) for row in rows], dtype=torch.bool)
+
+
+TWO_PAIRS = [[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]]
+
+
+def test_two_pairs_by_hand():
+    # A walk from node 0 is at node 1 after one and three steps: with probability 2/3 on average.
+    # Node 1 has a quarter of all edge ends.
+    together, apart = concentration(mask([1, 1, 0, 0], [1, 0, 1, 0]), matrix(TWO_PAIRS)).tolist()
+    assert together == pytest.approx((2 * 2 / 3 + 1) / (2 / 4 + 1))
+    assert apart == pytest.approx(1 / (2 / 4 + 1))
+
+
+def test_weights_of_edges_count():
+    # From node 0, a walk goes to node 1 three times as often as to node 2, and back to 0.
+    star = [[0, 3, 1], [3, 0, 0], [1, 0, 0]]
+    (value,) = concentration(mask([1, 1, 0]), matrix(star)).tolist()
+    from_center = (3 / 4 + 0 + 3 / 4) / 3
+    from_leaf = (1 + 0 + 1) / 3
+    expected_by_chance = 3 / 8 + 4 / 8
+    assert value == pytest.approx((from_center + from_leaf + 1) / (expected_by_chance + 1))
+
+
+def test_nodes_without_edges_are_never_reached():
+    (value,) = concentration(mask([1, 1, 0]), matrix(np.zeros((3, 3)))).tolist()
+    assert value == 1
+
+
+def test_labels_around_one_node_are_concentrated_and_random_labels_are_not():
+    graph = synthetic(nodes=600, seed=1)
+    adjacency = SparseMatrix.from_scipy(graph.adjacency)
+    values = {}
+    for sampler in ("uniform", "degree", "ppr-s"):
+        split = sample(graph, sampler, per_class=8, runs=3)
+        values[sampler] = concentration(torch.from_numpy(split.train), adjacency).mean().item()
+    assert 0.7 < values["uniform"] < 1.4
+    assert 0.7 < values["degree"] < 1.4
+    assert values["ppr-s"] > 1.8
+
+
+def test_trust_falls_from_one_to_zero():
+    values = representativeness(torch.tensor([0.5, 1.25, 1.75, 2.25, 9.0])).tolist()
+    assert values == [1, 1, 0.5, 0, 0]
