@@ -59,7 +59,8 @@ def test_settings_are_upgraded(old_run):
     assert not found.keys() & {"nodes", "pairs", "temperature"}
     assert (found["edge_nodes"], found["edge_pairs"], found["edge_temperature"]) == (200, 1000, 1.2)
     assert (found["hidden"], found["max_stages"], found["ensemble"]) == (8, 3, "em")
-    assert old_run.method.get_params() == {**found, "device": "cpu"}
+    current = old_run.method.get_params()
+    assert {name: current[name] for name in found} == {**found, "device": "cpu"}
 
 
 @pytest.mark.parametrize("name", REMOVED["dcgst"])
@@ -86,14 +87,16 @@ def test_class_names_of_backbones_become_names():
                      "mlp": "mlp"}  # fmt: skip
 
 
-def test_the_networks_predict_as_version_0_1_did(old_run):
+def test_the_networks_predict(old_run):
+    # The networks are those of version 0.1. EM, which is averaged with them, ignores isolated nodes
+    # since version 0.2; version 0.1 predicted 0.6935, 0.8482, 0.1239 and 0.0121.
     rows = {row["id"]: row for row in old_run.predict(*TABLES)}
     assert len(rows) == 300
     assert sum(row["source"] == "given" for row in rows.values()) == 16
-    assert rows["p0000"]["p(networks)"] == pytest.approx(0.6935, abs=2e-3)
-    assert rows["p0003"]["p(vision)"] == pytest.approx(0.8482, abs=2e-3)
-    assert rows["p0150"]["p(vision)"] == pytest.approx(0.1239, abs=2e-3)
-    assert rows["p0151"]["margin"] == pytest.approx(0.0121, abs=2e-3)
+    assert rows["p0000"]["p(networks)"] == pytest.approx(0.6815, abs=2e-3)
+    assert rows["p0003"]["p(vision)"] == pytest.approx(0.8522, abs=2e-3)
+    assert rows["p0150"]["p(vision)"] == pytest.approx(0.1209, abs=2e-3)
+    assert rows["p0151"]["margin"] == pytest.approx(0.0056, abs=2e-3)
 
 
 def test_the_encoder_gives_the_stored_features(old_run):
@@ -119,7 +122,8 @@ def test_explanations_equal_those_of_version_0_1(old_run):
 def test_suggestions_equal_those_of_version_0_1(old_run):
     found = suggest(old_run.graph, old_run.result.proba, old_run.split.given[0], 3)
     assert [s.node for s in found.nodes] == [41, 50, 187]
-    assert found.covered_after == pytest.approx(0.19837, abs=1e-4)
+    # 0.19837 in version 0.1, before isolated nodes were left out of the singular vectors.
+    assert found.covered_after == pytest.approx(0.19094, abs=1e-4)
 
 
 def test_a_report_is_written(old_run, tmp_path):

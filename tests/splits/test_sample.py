@@ -66,7 +66,7 @@ def test_with_a_rate_at_most_half_of_a_class_is_labeled():
 @pytest.mark.parametrize(("size", "count"), [(1, 1), (2, 1), (9, 4), (10, 5), (40, 5)])
 def test_labels_of_a_class_with_a_rate(size, count, shifted):
     assert Request(shifted, 5, 0.1, [0], 0).count(np.arange(size)) == count
-    assert Request(shifted, 5, None, [0], 0).count(np.arange(size)) == 5
+    assert Request(shifted, 5, None, [0], 0).count(np.arange(size)) == max(1, min(5, size - 1))
 
 
 class TestValidation:
@@ -91,9 +91,9 @@ class TestValidation:
         split = sample(shifted, per_class=79, val_rate=0.5, runs=1)
         assert (split.val.sum(), split.pool.sum()) == (2, 1)
 
-    def test_if_every_node_is_labeled_there_are_no_validation_nodes(self, shifted):
+    def test_one_node_stays_in_the_pool(self, shifted):
         split = sample(shifted, per_class=80, val_rate=0.1, runs=1)
-        assert (split.train.sum(), split.val.sum(), split.pool.sum()) == (240, 0, 0)
+        assert (split.train.sum(), split.val.sum(), split.pool.sum()) == (237, 2, 1)
 
     def test_the_draw_depends_on_seed_and_run_only(self, shifted):
         split = sample(shifted, per_class=3, val_rate=0.1, runs=1, first_run=4, seed=7)
@@ -114,7 +114,8 @@ class TestValidation:
         ({"rate": 2.0}, "between 0 and 1, got 2"),
         ({"rate": 1.0}, "between 0 and 1, got 1"),
         ({"rate": 0.0}, "between 0 and 1, got 0"),
-        ({"per_class": 100}, "class '0' has 80 nodes to draw from, fewer than 100"),
+        ({"per_class": 2, "val_count": -1}, "val_count must not be negative"),
+        ({"per_class": 2, "val_count": 1.5}, "val_count must be an integer"),
         ({"per_class": 2.5}, "per_class must be an integer"),
         ({"per_class": 2, "runs": 2.5}, "runs must be an integer"),
         ({"per_class": 2, "first_run": 0.5}, "first_run must be an integer"),
@@ -161,3 +162,17 @@ def test_pyg_data_give_the_same_split_and_masks(shifted):
         np.testing.assert_array_equal(data[f"{name}_mask"].numpy(), mask[0])
     several = SampleLabels("uniform", per_class=3, runs=2)(shifted.to_pyg())
     assert several.test_mask.shape == (240, 2)
+
+
+def test_one_node_of_a_small_class_is_not_labeled(shifted):
+    split = sample(shifted, per_class=100, runs=2)
+    sizes = np.bincount(shifted.labels)
+    for row in split.train:
+        assert np.bincount(shifted.labels[row]).tolist() == np.minimum(100, sizes - 1).tolist()
+
+
+def test_the_number_of_validation_nodes(shifted):
+    split = sample(shifted, per_class=3, runs=2, val_count=7)
+    assert split.val.sum(1).tolist() == [7, 7]
+    assert not (split.val & split.train).any()
+    assert sample(shifted, per_class=3, runs=1, val_count=0).val.sum() == 0

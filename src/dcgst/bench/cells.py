@@ -22,24 +22,30 @@ class Cell:
     Attributes:
         dataset: Name of the dataset.
         method: Name of the method.
-        rate: Number of labels as a fraction of all nodes.
+        rate: Number of labels as a fraction of all nodes; None if ``per_class`` is set.
         sampler: Name of the label sampler.
         preset: Name of the preset that the settings start from.
         settings: Settings that override the preset.
         runs: Number of runs.
         stages: Whether the record must contain the history of each run.
         timed: Whether the run time is the result. Timed cells run one at a time.
+        per_class: Number of labels per class, as an alternative to ``rate``.
+        validation: Number of validation nodes; None for the share that the paper uses.
+        first_run: Number of the first run.
     """
 
     dataset: str
     method: str
-    rate: float
+    rate: float | None
     sampler: str = "released"
     preset: str = "default"
     settings: Mapping[str, Any] = field(default_factory=dict)
     runs: int = 10
     stages: bool = False
     timed: bool = False
+    per_class: int | None = None
+    validation: int | None = None
+    first_run: int = 0
 
     def make_method(self, device: str = "auto") -> Method:
         """Create the method with the settings of this cell."""
@@ -48,12 +54,14 @@ class Cell:
     @property
     def labels(self) -> Labels:
         """Label sampling of this cell."""
-        return Labels(self.sampler, self.rate, runs=self.runs)
+        return Labels(
+            self.sampler, self.rate, self.per_class, self.runs, self.first_run, self.validation
+        )
 
     @property
     def key(self) -> str:
         """Key of this cell; equal to the key of every record of this cell."""
-        record = {**vars(self), "settings": self.make_method().config(), "first_run": 0}
+        record = {**vars(self), "settings": self.make_method().config()}
         return key_of(record)
 
     def satisfied_by(self, record: Mapping[str, Any]) -> bool:
@@ -72,7 +80,10 @@ class Cell:
     def __str__(self) -> str:
         settings = "".join(f" {name}={value}" for name, value in self.settings.items())
         preset = "" if self.preset == "default" else f" {self.preset}"
-        labels = f"{self.sampler} {100 * self.rate:g} %"
+        amount = f"{self.per_class} per class" if self.rate is None else f"{100 * self.rate:g} %"
+        labels = f"{self.sampler} {amount}"
+        if self.validation is not None:
+            labels += f", {self.validation} validation labels"
         return f"{self.method}{preset}{settings} on {self.dataset}, {labels}"
 
 
@@ -89,8 +100,11 @@ def key_of(record: Mapping[str, Any]) -> str:
         for name in sorted(defaults)
         if name not in EXECUTION_SETTINGS
     }
-    names = ("dataset", "method", "rate", "sampler", "runs", "first_run")
-    return repr(([record[name] for name in names], settings))
+    names = ["dataset", "method", "rate", "sampler", "runs", "first_run"]
+    values = [record[name] for name in names]
+    if record.get("validation") is not None:
+        values.append(record["validation"])
+    return repr((values, settings))
 
 
 def unique(cells: Iterable[Cell]) -> list[Cell]:

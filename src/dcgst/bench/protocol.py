@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import f1_score
 
 from dcgst.bench.provenance import PeakMemory, current_commit, device_name
 from dcgst.engine.device import resolve_device
 from dcgst.engine.training import Callback
-from dcgst.evaluate.metrics import accuracy
-from dcgst.graph import Graph
-from dcgst.methods import METHODS, Method
+from dcgst.evaluate.calibration import calibrate, expected_calibration_error
+from dcgst.evaluate.metrics import accuracy, share_error
+from dcgst.graph import UNKNOWN, Graph
+from dcgst.methods import METHODS, Method, Result
 from dcgst.splits import Split, sample
 from dcgst.version import versions
 
@@ -29,6 +32,7 @@ class Labels:
         per_class: Number of labels per class, as an alternative to ``rate``.
         runs: Number of runs.
         first_run: Number of the first run.
+        validation: Number of validation nodes; None for the share that the paper uses.
     """
 
     # Studies of dcgst.bench.tuning contain the repr of this class in their name. If the class or
@@ -38,6 +42,7 @@ class Labels:
     per_class: int | None = None
     runs: int = 10
     first_run: int = 0
+    validation: int | None = field(default=None, repr=False)
 
     def sample(self, graph: Graph) -> Split:
         """Sample a split of a graph."""
@@ -48,6 +53,7 @@ class Labels:
             per_class=self.per_class,
             runs=self.runs,
             first_run=self.first_run,
+            val_count=self.validation,
         )
 
 
@@ -78,6 +84,10 @@ class Record:
         commit: Commit of the code.
         versions: Versions of the libraries.
         stages: History of each run; None if it was not requested.
+        validation: Requested number of validation nodes; None for the share that the paper uses.
+        macro_f1: Mean over the runs of the unweighted mean F1 of the classes, in percent.
+        ece: Mean over the runs of the expected calibration error.
+        share_error: Mean over the runs of the error of predicted class shares.
     """
 
     dataset: str
@@ -102,6 +112,10 @@ class Record:
     commit: str | None
     versions: dict[str, str]
     stages: list[list[dict[str, float]]] | None = None
+    validation: int | None = None
+    macro_f1: float | None = None
+    ece: float | None = None
+    share_error: float | None = None
 
 
 def run_cell(
@@ -137,6 +151,11 @@ def run_cell(
         100 * accuracy(result.labels, graph.labels, mask)
         for result, mask in zip(results, test, strict=True)
     ]
+    quality = [
+        _quality(graph, result, mask, method.default_temperature, val)
+        for result, mask, val in zip(results, test, split.val, strict=True)
+    ]
+    macro_f1, ece, shares = np.mean(quality, axis=0)
     return Record(
         dataset=graph.name,
         method=METHODS.name_of(type(method)),
@@ -160,6 +179,27 @@ def run_cell(
         commit=current_commit(),
         versions=versions(),
         stages=[_round_history(result.history) for result in results] if stages else None,
+        validation=labels.validation,
+        macro_f1=round(100 * float(macro_f1), 2),
+        ece=round(float(ece), 4),
+        share_error=round(float(shares), 4),
+    )
+
+
+def _quality(
+    graph: Graph,
+    result: Result,
+    test: NDArray[np.bool_],
+    temperature: float,
+    val: NDArray[np.bool_],
+) -> tuple[float, float, float]:
+    """Macro F1, calibration error and error of class shares of one run on its test nodes."""
+    truth, predicted = graph.labels[test], result.labels[test]
+    calibration = calibrate(result.proba, np.where(val, graph.labels, UNKNOWN), temperature)
+    return (
+        float(f1_score(truth, predicted, labels=np.unique(truth), average="macro")),
+        expected_calibration_error(calibration.apply(result.proba[test]), truth),
+        share_error(predicted, truth),
     )
 
 

@@ -10,11 +10,23 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from dcgst.bench.cells import Cell
 from dcgst.bench.protocol import Labels, Record, run_cell
+from dcgst.bench.records import Records
+from dcgst.bench.suite import (
+    FLOORS,
+    available_graphs,
+    gap_table,
+    regimes_of,
+    suite_cells,
+    summary_table,
+)
+from dcgst.cli.grid import Plan, announce, report_failures, run_missing, show_table
 from dcgst.cli.output import (
     JsonOption,
     QuietOption,
     cell,
+    check_file,
     console,
     print_json,
     say,
@@ -33,11 +45,20 @@ PER_CLASS = 5
 
 def command(
     dataset: Annotated[
-        str, typer.Option(help="Datasets or paths of graphs, comma-separated.")
-    ] = "digits",
+        str | None,
+        typer.Option(help="Datasets or paths of graphs, comma-separated.  [default: digits]"),
+    ] = None,
     method_names: Annotated[
         str, typer.Option("--method", help="Methods or package.module:Class, comma-separated.")
     ] = "gcn,dcgst",
+    suite: Annotated[
+        bool,
+        typer.Option(
+            "--suite",
+            help="The few-label suite: 14 graphs or those of --dataset, 10 labels per class drawn "
+            "in three ways, without and with 20 validation labels, and five plain methods.",
+        ),
+    ] = False,
     rate: Annotated[float | None, typer.Option(help="Labels as a share of all nodes.")] = None,
     per_class: Annotated[
         int | None, typer.Option(help="Labels per class, instead of a rate.")
@@ -48,7 +69,9 @@ def command(
             help="uniform, degree, ppr-s, released, official, or package.module:function."
         ),
     ] = "ppr-s",
-    runs: Annotated[int, typer.Option(help="Number of runs.")] = 10,
+    runs: Annotated[
+        int | None, typer.Option(help="Number of runs.  [default: 10; in the suite 5]")
+    ] = None,
     first_run: Annotated[int, typer.Option(help="Number of the first run.")] = 0,
     preset: Annotated[str, typer.Option(help="Named settings of the method.")] = "default",
     config: Annotated[
@@ -65,20 +88,36 @@ def command(
     device: Annotated[
         str | None, typer.Option(help="auto, cpu, cuda or cuda:N.  [default: auto]")
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Suite: cells to run in parallel.  [default: one per core]"),
+    ] = None,
+    results: Annotated[
+        Path, typer.Option(help="Suite: file of records; cells in it are not run again.")
+    ] = Path("suite.jsonl"),
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Measure the accuracy of methods on datasets under one protocol."""
     names = list(split_list(method_names))
+    pairs = _check_pairs(split_pairs(settings or []), names)
+    own = {name: _settings(name, config, pairs, device) for name in names}
+    if suite:
+        for name in names:
+            make_method(name, "default", own[name])  # raises before any computation
+            own[name].pop("device", None)
+        graphs = list(split_list(dataset)) if dataset else available_graphs()
+        cells = suite_cells(graphs, names, runs=runs or 5, first_run=first_run, settings=own)
+        run_suite(cells, names, results, device or "auto", workers, json, quiet)
+        return
+    runs = 10 if runs is None else runs
     if sampler != "official" and rate is None and per_class is None:
         per_class = PER_CLASS
     labels = Labels(sampler, rate, per_class, runs, first_run)
-    pairs = _check_pairs(split_pairs(settings or []), names)
-    own = {name: _settings(name, config, pairs, device) for name in names}
     for name, chosen in _presets(names, preset, 1).items():  # raises before any computation
         make_method(name, chosen, own[name])
     records: list[Record] = []
-    for data in split_list(dataset):
+    for data in split_list(dataset or "digits"):
         graph = load(data)
         presets = _presets(names, preset, _labels_per_class(graph, labels))
         methods = {name: make_method(name, presets[name], own[name]) for name in names}
@@ -92,6 +131,30 @@ def command(
                 print_json(record)
     if not json:
         _show(records)
+
+
+def run_suite(
+    cells: list[Cell],
+    methods: list[str],
+    results: Path,
+    device: str,
+    workers: int | None,
+    json: bool,
+    quiet: bool,
+) -> None:
+    """Run the missing cells of the suite in parallel, and print its tables."""
+    records = Records(results)
+    check_file(results)
+    plan = Plan(cells, records, device, workers)
+    announce(plan, json)
+    failed = run_missing(plan, "suite", json, quiet) if plan.missing else []
+    regimes = regimes_of(cells, records)
+    if not json and regimes:
+        show_table(summary_table(regimes, methods))
+        for name in methods:
+            if name not in FLOORS:
+                show_table(gap_table(regimes, name))
+    report_failures(failed, plan)
 
 
 def _check_pairs(pairs: dict[str, str], names: list[str]) -> dict[str, str]:

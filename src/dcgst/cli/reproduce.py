@@ -2,41 +2,37 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table as RichTable
 
-from dcgst.bench.cells import Cell
 from dcgst.bench.experiments import EXPERIMENTS, Experiment, cells_of, select_experiments
 from dcgst.bench.figures import FIGURES, draw, import_matplotlib
 from dcgst.bench.grid import (
-    CellResult,
-    default_num_workers,
     estimate_seconds,
-    missing_cells,
-    run_grid,
 )
 from dcgst.bench.pages import make_tables, render_page
 from dcgst.bench.records import Records
-from dcgst.bench.tables import Table
+from dcgst.cli.grid import (
+    Plan,
+    announce,
+    describe_time,
+    report_failures,
+    run_missing,
+    show_table,
+)
 from dcgst.cli.output import (
     JsonOption,
     QuietOption,
     check_file,
     check_folder,
-    console,
     errors,
     print_json,
-    progress,
     say,
 )
 from dcgst.cli.settings import split_list
 from dcgst.datasets import DATASETS
-from dcgst.engine.device import resolve_device
 from dcgst.errors import InputError
 from dcgst.files import write_text
 
@@ -84,11 +80,11 @@ def command(
     if dry_run:
         _list(plan, json)
         return
-    _announce(plan, json)
-    failed = _run(plan, json, quiet) if plan.missing else []
+    announce(plan, json)
+    failed = run_missing(plan, "reproduce", json, quiet) if plan.missing else []
     if not json:
         for table in make_tables(experiments, records, runs):
-            _show(table)
+            show_table(table)
     for experiment in experiments:
         if experiment.name in FIGURES:
             files = draw(experiment.name, records, figures, runs)
@@ -97,32 +93,7 @@ def command(
                 say(f"{experiment.name}: {where}")
     if page_path is not None:
         write_text(page_path, render_page(records, runs))
-    if failed:
-        lines = "\n".join(f"  {f.cell}: {f.error}" for f in failed)
-        say(f"{len(failed)} of {len(plan.missing)} cells failed; run again to retry:", errors)
-        say(lines, errors)
-        raise typer.Exit(1)
-
-
-@dataclass
-class Plan:
-    """The cells of some experiments, and which of them have to be run."""
-
-    cells: list[Cell]
-    records: Records
-    device: str
-    requested_workers: int | None
-
-    def __post_init__(self) -> None:
-        target = resolve_device(self.device)
-        self.gpu = target.type == "cuda"
-        self.workers = self.requested_workers or default_num_workers(target)
-        self.missing = missing_cells(self.cells, self.records)
-        self.missing_keys = {cell.key for cell in self.missing}
-
-    def seconds(self, cell: Cell) -> float:
-        """Estimated time of a cell; timed cells run one at a time, others in parallel."""
-        return estimate_seconds(cell, self.records, self.gpu) / (1 if cell.timed else self.workers)
+    report_failures(failed, plan)
 
 
 def _select(what: list[str] | None, only: str | None) -> list[Experiment]:
@@ -141,64 +112,6 @@ def _select(what: list[str] | None, only: str | None) -> list[Experiment]:
     return selected
 
 
-def _announce(plan: Plan, json: bool) -> None:
-    """Print how many cells are done and how long the others will take; as JSON, the records."""
-    done = [
-        plan.records.by_key[cell.key] for cell in plan.cells if cell.key not in plan.missing_keys
-    ]
-    if json:
-        for record in done:
-            print_json(record)
-        return
-    if done:
-        devices = ", ".join(sorted({str(record.get("device")) for record in done}))
-        where = f"{plan.records.path} ({devices})"
-        say(f"{len(done)} of {len(plan.cells)} cells from {where}.", errors)
-    if plan.missing:
-        seconds = sum(plan.seconds(cell) for cell in plan.missing)
-        say(
-            f"{len(plan.missing)} cells to run, {plan.workers} in parallel, about "
-            f"{_time(seconds)}.",
-            errors,
-        )
-
-
-def _run(plan: Plan, json: bool, quiet: bool) -> list[CellResult]:
-    """Run the missing cells with a progress bar; returns those that failed."""
-    estimates = {cell.key: plan.seconds(cell) for cell in plan.missing}
-    count, completed = 0, 0.0
-    with progress("reproduce", sum(estimates.values()), quiet or json) as bar:
-
-        def report(result: CellResult) -> None:
-            nonlocal count, completed
-            count, completed = count + 1, completed + estimates[result.cell.key]
-            if result.record is not None and json:
-                print_json(result.record)
-            bar.describe(f"{count} of {len(estimates)} cells, last {result.cell}")
-            bar.advance_to(completed)
-
-        try:
-            results = run_grid(
-                plan.missing,
-                plan.records,
-                device=plan.device,
-                workers=plan.requested_workers,
-                report=report,
-            )
-        except KeyboardInterrupt:
-            stored = len(plan.missing) - len(missing_cells(plan.missing, plan.records))
-            say(
-                f"Interrupted. {stored} of {len(plan.missing)} cells are in {plan.records.path}; "
-                "run the same command to continue.",
-                errors,
-            )
-            raise typer.Exit(130) from None
-    for result in results:
-        if result.first_error and result.record is not None:
-            say(f"{result.cell} failed once ({result.first_error}) and was run again.", errors)
-    return [result for result in results if result.record is None]
-
-
 def _list(plan: Plan, json: bool) -> None:
     """List all cells with their estimated time."""
     for cell in plan.cells:
@@ -207,28 +120,10 @@ def _list(plan: Plan, json: bool) -> None:
         if json:
             print_json({"cell": str(cell), "done": not todo, "seconds": round(seconds, 1)})
         else:
-            say(f"{cell}: {f'about {_time(seconds)}' if todo else 'done'}")
+            say(f"{cell}: {f'about {describe_time(seconds)}' if todo else 'done'}")
     if not json:
         total = sum(plan.seconds(cell) for cell in plan.missing)
         say(
-            f"\n{len(plan.missing)} of {len(plan.cells)} cells to run, about {_time(total)} with "
-            f"{plan.workers} in parallel."
+            f"\n{len(plan.missing)} of {len(plan.cells)} cells to run, about "
+            f"{describe_time(total)} with {plan.workers} in parallel."
         )
-
-
-def _time(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def _show(table: Table) -> None:
-    shown = RichTable(title=table.title, box=None, title_justify="left")
-    for header in table.headers:
-        shown.add_column(header, overflow="fold")
-    for row in table.rows:
-        shown.add_row(*(re.sub(r"\*\*(.+?)\*\*", r"[bold]\1[/bold]", cell) for cell in row))
-    console.print(shown)
-    for note in table.notes:
-        say(note)
-    console.print()

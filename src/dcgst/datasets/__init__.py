@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from dcgst.datasets import arxiv, digits, npz, planetoid
+from dcgst.datasets import arxiv, digits, npz, planetoid, tables
 from dcgst.datasets.entry import DATASETS, Dataset
 from dcgst.datasets.synthetic import synthetic
 from dcgst.graph import Graph
@@ -18,8 +18,14 @@ for _name, _counts, _origin, _module in (
     ("ogbn-arxiv", (169343, 1157799, 128, 40), "OGB", arxiv),
     ("cora_ml", (2995, 8158, 2879, 7), "EdisonLeeeee/GraphData", npz),
     ("amazon_photo", (7650, 119081, 745, 8), "EdisonLeeeee/GraphData", npz),
+    ("blogcatalog", (5196, 171743, 8189, 6), "EdisonLeeeee/GraphData", npz),
+    ("uai", (3067, 28308, 4973, 19), "EdisonLeeeee/GraphData", npz),
+    ("polblogs", (1490, 16715, 1490, 2), "EdisonLeeeee/GraphData", npz),
+    ("minesweeper", (10000, 39402, 7, 2), "yandex-research", npz),
     ("actor", (7600, 26659, 932, 5), "yandex-research", npz),
     ("chameleon_filtered", (890, 8854, 2325, 5), "yandex-research", npz),
+    ("facebook", (22470, 170823, 2000, 4), "benedekrozemberczki/MUSAE", tables),
+    ("DE", (9498, 153138, 1004, 2), "benedekrozemberczki/MUSAE", tables),
     ("digits", (1797, 6309, 64, 10), "scikit-learn", digits),
 ):
     DATASETS.register(

@@ -1,4 +1,4 @@
-"""Accuracy, and correction of p-values for multiple tests."""
+"""Accuracy, class shares, and correction of p-values for multiple tests."""
 
 from __future__ import annotations
 
@@ -22,6 +22,18 @@ def accuracy(
     if not mask.any():
         raise InputError("accuracy needs at least one node of known class")
     return float((predicted == truth)[mask].mean())
+
+
+def share_error(predicted: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
+    """Half the sum of differences between predicted and true class shares; 0 if they are equal.
+
+    Example:
+        >>> share_error(np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1]))
+        0.25
+    """
+    classes = int(max(predicted.max(), truth.max())) + 1
+    counts = [np.bincount(codes, minlength=classes) for codes in (predicted, truth)]
+    return float(np.abs(counts[0] - counts[1]).sum() / 2 / len(truth))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -55,10 +55,12 @@ class Request:
         return members
 
     def count(self, members: NDArray[np.int64]) -> int:
-        """Number of labels of a class: ``per_class``, but with a rate at most half of the class."""
-        if self.rate is None:
-            return self.per_class
-        return max(1, min(self.per_class, members.size // 2))
+        """Number of labels of a class: ``per_class``, but not all of it.
+
+        One node of a small class is left; with a rate, half of the class.
+        """
+        most = members.size - 1 if self.rate is None else members.size // 2
+        return max(1, min(self.per_class, most))
 
 
 Sampler = Callable[[Request], list[NDArray[np.int64]]]
@@ -87,6 +89,7 @@ def sample(
     runs: int = 10,
     first_run: int = 0,
     val_rate: float = VALIDATION_RATE,
+    val_count: int | None = None,
     seed: int = 0,
 ) -> Split:
     """Draw the labeled nodes of several runs.
@@ -97,10 +100,11 @@ def sample(
             that belongs to the dataset.
         rate: labels as a share of all nodes, converted to a count per class. At most half of a
             class is labeled.
-        per_class: labels per class, instead of a rate.
+        per_class: labels per class, instead of a rate. One node of a smaller class is not labeled.
         runs: number of runs.
         first_run: number of the first run. Run 7 is the same whether drawn alone or among ten.
         val_rate: share of all nodes to draw at random for validation from the unlabeled ones.
+        val_count: number of validation nodes, instead of a rate.
         seed: another seed gives other runs; ``released`` seeds do not depend on it.
 
     Example:
@@ -111,7 +115,7 @@ def sample(
     graph = as_graph(graph)
     if sampler not in (*SAMPLERS, OFFICIAL) and ":" not in sampler:
         raise unknown_name("sampler", sampler, (*SAMPLERS, OFFICIAL))
-    _check_numbers(runs, first_run, per_class, val_rate, seed)
+    _check_numbers(runs, first_run, per_class, val_rate, val_count, seed)
     if rate is not None and per_class is not None:
         raise InputError("set a label rate or labels per class, not both")
     numbers = range(first_run, first_run + runs)
@@ -125,9 +129,10 @@ def sample(
         raise InputError(f"set a label rate, or labels per class from 1 on; got {per_class}")
     request = Request(graph, per_class, rate, numbers, seed)
     train = np.stack([to_mask(nodes, graph.num_nodes) for nodes in SAMPLERS[sampler](request)])
+    count = round(val_rate * graph.num_nodes) if val_count is None else val_count
     val = np.stack(
         [
-            _validation(graph, row, val_rate, request.rng(run, 1))
+            _validation(graph, row, count, request.rng(run, 1))
             for run, row in zip(numbers, train, strict=True)
         ]
     )
@@ -142,9 +147,20 @@ def labels_per_class(graph: Graph, rate: float) -> int:
 
 
 def _check_numbers(
-    runs: int, first_run: int, per_class: int | None, val_rate: float, seed: int
+    runs: int,
+    first_run: int,
+    per_class: int | None,
+    val_rate: float,
+    val_count: int | None,
+    seed: int,
 ) -> None:
-    numbers = {"runs": runs, "first_run": first_run, "per_class": per_class, "seed": seed}
+    numbers = {
+        "runs": runs,
+        "first_run": first_run,
+        "per_class": per_class,
+        "val_count": val_count,
+        "seed": seed,
+    }
     for name, value in numbers.items():
         if value is not None and not isinstance(value, (int, np.integer)):
             raise InputError(f"{name} must be an integer, got {value!r}")
@@ -153,6 +169,8 @@ def _check_numbers(
             f"seed must not be negative and val_rate must be at least 0 and below 1; got {seed}, "
             f"{val_rate}"
         )
+    if val_count is not None and val_count < 0:
+        raise InputError(f"val_count must not be negative, got {val_count}")
     if runs < 1 or first_run < 0:
         raise InputError(f"runs must be at least 1 and first_run 0, got {runs} and {first_run}")
 
@@ -165,7 +183,7 @@ def _official(graph: Graph, runs: Sequence[int]) -> Split:
     return replace(repeated, runs=tuple(runs))
 
 
-def _validation(graph: Graph, train: Mask, rate: float, rng: np.random.Generator) -> Mask:
+def _validation(graph: Graph, train: Mask, count: int, rng: np.random.Generator) -> Mask:
     rest = np.flatnonzero(~train & (graph.labels != UNKNOWN))
-    count = min(round(rate * graph.num_nodes), max(0, rest.size - 1))
+    count = min(count, max(0, rest.size - 1))
     return to_mask(rng.choice(rest, count, replace=False), graph.num_nodes)

@@ -1,0 +1,119 @@
+"""The few-label suite: its cells, gaps and tables, and the command."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from dcgst.bench.cells import Cell
+from dcgst.bench.records import Records
+from dcgst.bench.suite import (
+    FLOORS,
+    GRAPHS,
+    available_graphs,
+    gap_table,
+    regimes_of,
+    suite_cells,
+    summary_table,
+)
+from dcgst.cli.app import app
+from dcgst.datasets import DATASETS
+from dcgst.errors import InputError
+from tests.bench.conftest import make_record
+
+ACCURACY = {"gcn": 70.0, "appnp": 72.0, "mlp": 50.0, "lp": 60.0, "em": 65.0, "dcgst": 73.5}
+
+
+def record_of(cell: Cell, accuracy: float):
+    quality = {"macro_f1": 61.0, "ece": 0.1, "share_error": 0.2, "seconds": 4.0}
+    return dataclasses.replace(
+        make_record(cell, [accuracy] * cell.runs), validation=cell.validation, **quality
+    )
+
+
+@pytest.fixture
+def records(tmp_path) -> tuple[list[Cell], Records]:
+    cells = suite_cells(["digits", "actor"], ["dcgst"], runs=2)
+    records = Records(tmp_path / "suite.jsonl")
+    for cell in cells:
+        worse = 2.0 if cell.dataset == "actor" and cell.method == "dcgst" else 0.0
+        records.add(record_of(cell, ACCURACY[cell.method] - worse))
+    return cells, records
+
+
+def test_all_graphs_are_registered():
+    assert all(name in DATASETS for name in GRAPHS)
+    assert "digits" in available_graphs()
+
+
+def test_cells_are_all_combinations_with_different_keys():
+    cells = suite_cells(["digits", "actor"], ["dcgst", "gcn"], runs=3, first_run=10)
+    assert len(cells) == 2 * 3 * 2 * (len(FLOORS) + 1)
+    assert len({cell.key for cell in cells}) == len(cells)
+    assert {cell.validation for cell in cells} == {0, 20}
+    split_labels = cells[0].labels
+    assert (split_labels.per_class, split_labels.runs, split_labels.first_run) == (10, 3, 10)
+
+
+def test_settings_belong_to_one_method():
+    cells = suite_cells(["digits"], ["dcgst"], settings={"dcgst": {"ensemble": "none"}})
+    assert {cell.method for cell in cells if cell.settings} == {"dcgst"}
+
+
+def test_gaps_are_differences_to_the_best_floor(records):
+    regimes = regimes_of(*records)
+    assert [(r.sampler, r.validation) for r in regimes][:3] == [
+        ("uniform", 0), ("uniform", 20), ("degree", 0)]  # fmt: skip
+    assert regimes[0].gaps("dcgst") == {"digits": 1.5, "actor": -0.5}
+    assert regimes[0].gaps("appnp") == {"digits": 0.0, "actor": 0.0}
+
+
+def test_graphs_with_missing_records_are_left_out(tmp_path):
+    cells = suite_cells(["digits", "actor"], ["dcgst"], runs=1)
+    records = Records(tmp_path / "suite.jsonl")
+    for cell in cells:
+        if cell.dataset == "digits" or cell.method != "em":
+            records.add(record_of(cell, 50.0))
+    assert {tuple(regime.by_graph) for regime in regimes_of(cells, records)} == {("digits",)}
+    assert regimes_of(cells, Records(tmp_path / "none.jsonl")) == []
+
+
+def test_tables(records):
+    regimes = regimes_of(*records)
+    table = summary_table(regimes, ["dcgst"])
+    assert len(table.rows) == 6 * 6
+    row = dict(zip(table.headers, table.rows[5], strict=True))
+    assert row == {"labels": "uniform", "val": "0", "method": "dcgst", "acc": "72.5",
+                   "gap": "+0.5", "worst": "-0.5", "F1": "61.0", "ECE": "0.100",
+                   "shares": "0.200", "s": "2.0"}  # fmt: skip
+    by_graph = gap_table(regimes, "dcgst")
+    assert by_graph.headers[:3] == ["graph", "uniform, 0", "uniform, 20"]
+    assert by_graph.rows == [["digits", *["+1.5"] * 6], ["actor", *["-0.5"] * 6]]
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(app, ["bench", "--suite", *arguments])
+
+
+def test_the_command_shows_stored_records(records):
+    path = str(records[1].path)
+    result = run("--dataset", "digits,actor", "--method", "dcgst", "--runs", "2", "--results", path)
+    assert result.exit_code == 0, result.output
+    assert "Few-label suite" in result.output
+    assert "Gap of dcgst by graph" in result.output
+    lines = run(
+        "--dataset", "digits", "--method", "dcgst", "--runs", "2", "--results", path, "--json"
+    ).stdout.splitlines()
+    assert {json.loads(line)["dataset"] for line in lines} == {"digits"}
+    assert len(lines) == 36
+
+
+def test_unknown_methods_and_settings_are_errors(tmp_path):
+    results = ("--results", str(tmp_path / "suite.jsonl"))
+    for arguments in (("--method", "gnc"), ("--set", "hiden=3")):
+        error = run("--dataset", "digits", *arguments, *results).exception
+        assert isinstance(error, InputError)
+    assert not (tmp_path / "suite.jsonl").exists()
