@@ -143,6 +143,8 @@ def test_a_memory_limit_is_honored(tables):
 def test_an_interrupt_ends_with_one_line(tables):
     code = (
         "import os, signal, sys, threading; from dcgst.cli import main; import dcgst.cli.datasets;"
+        # A process that a shell started in the background ignores SIGINT, and so do its children.
+        "signal.signal(signal.SIGINT, signal.default_int_handler);"
         "threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start();"
         "dcgst.cli.datasets.console.print = lambda *_: __import__('time').sleep(9);"
         "sys.argv = ['dcgst', 'datasets']; main()"
