@@ -114,7 +114,7 @@ def main() -> None:
         sys.path.append(os.getcwd())  # for --import MODULE and package.module:Class
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     try:
-        app()
+        app(prog_name="dcgst")
     except InputError as error:
         _fail(f"Error: {error}", BAD_INPUT)
     except SystemExit as stop:
