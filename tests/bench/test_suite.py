@@ -113,7 +113,7 @@ def test_the_command_shows_stored_records(records):
 
 def test_unknown_methods_and_settings_are_errors(tmp_path):
     results = ("--results", str(tmp_path / "suite.jsonl"))
-    for arguments in (("--method", "gnc"), ("--set", "hiden=3")):
+    for arguments in (("--method", "gnc"), ("--set", "hiden=3"), ("--rate", "0.1")):
         error = run("--dataset", "digits", *arguments, *results).exception
         assert isinstance(error, InputError)
     assert not (tmp_path / "suite.jsonl").exists()

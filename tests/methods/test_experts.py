@@ -126,6 +126,21 @@ def test_validation_labels_change_weights_by_the_likelihood(problem, three):
     assert change["gcn"][1] > change["em"][1]
 
 
+def test_very_unlikely_labels_give_finite_predictions(problem, three, monkeypatch):
+    """As with tens of thousands of validation labels."""
+    monkeypatch.setattr(
+        module, "fit_factor", lambda log_proba, labels: (torch.ones(2), torch.full((2,), -500.0))
+    )
+    experts = Experts(problem, three["gcn"], NONE)
+    assert bool(experts.pool(three["em"]).log_proba.isfinite().all())
+
+
+def test_the_progress_bar_knows_all_trainings():
+    assert DCGST(ensemble="em", max_stages=4).trainings == 6
+    assert DCGST(ensemble="experts", max_stages=4, refit=False).trainings == 9
+    assert DCGST(ensemble="experts", max_stages=4).trainings == 18
+
+
 def test_known_members_keep_their_evidence(problem, three):
     val = NONE.clone()
     val[:, 4] = 1

@@ -103,11 +103,15 @@ def command(
     pairs = _check_pairs(split_pairs(settings or []), names)
     own = {name: _settings(name, config, pairs, device) for name in names}
     if suite:
+        if rate is not None or per_class is not None or preset != "default":
+            raise InputError("--suite has its own labels; leave out --rate, --per-class, --preset")
         for name in names:
             make_method(name, "default", own[name])  # raises before any computation
             own[name].pop("device", None)
         graphs = list(split_list(dataset)) if dataset else available_graphs()
-        cells = suite_cells(graphs, names, runs=runs or 5, first_run=first_run, settings=own)
+        cells = suite_cells(
+            graphs, names, runs=5 if runs is None else runs, first_run=first_run, settings=own
+        )
         run_suite(cells, names, results, device or "auto", workers, json, quiet)
         return
     runs = 10 if runs is None else runs

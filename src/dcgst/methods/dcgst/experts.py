@@ -57,10 +57,10 @@ class Member:
     factor: Tensor
     evidence: Tensor
 
-    def apply(self, log_proba: Tensor) -> Tensor:
-        """``(R, n, C)`` scaled log-probabilities times the weight."""
+    def apply(self, log_proba: Tensor, reference: Tensor) -> Tensor:
+        """``(R, n, C)`` scaled log-probabilities times the weight relative to ``(R,)``."""
         scaled = (self.scale[:, None, None] * log_proba).log_softmax(-1)
-        return self.log_weight.exp()[:, None, None] * scaled
+        return (self.log_weight - reference).exp()[:, None, None] * scaled
 
 
 @dataclass(frozen=True)
@@ -117,17 +117,20 @@ class Experts:
         self.members = {
             name: self.member(name, log_proba) for name, log_proba in predictions.items()
         }
+        # Many validation labels make all log-weights very negative; the largest is the reference.
+        self.reference = torch.stack([m.log_weight for m in self.members.values()]).amax(0)
         self.total = torch.zeros_like(teacher)
         for name, log_proba in predictions.items():
-            self.total = self.total + self.members[name].apply(log_proba)
+            self.total = self.total + self.members[name].apply(log_proba, self.reference)
 
     def pool(self, student: Tensor) -> Pool:
         """Combine all experts and the logits of the student ``(R, n, C)``."""
         log_proba = student.log_softmax(-1)
         member = self.member(STUDENT, log_proba)
-        total = self.total + member.apply(log_proba)
+        total = self.total + member.apply(log_proba, self.reference)
         members = {**self.members, STUDENT: member}
-        mass = torch.stack([member.log_weight for member in members.values()]).exp().sum(0)
+        log_weights = torch.stack([m.log_weight for m in members.values()])
+        mass = (log_weights - self.reference).exp().sum(0)
         return Pool((total / mass[:, None, None]).log_softmax(-1), members)
 
     def member(self, name: str, log_proba: Tensor) -> Member:

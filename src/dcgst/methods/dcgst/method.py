@@ -90,7 +90,7 @@ class DCGST(NeuralMethod):
 
     ensemble: str = param(
         "em",
-        "predictions averaged with the teacher's: none, or seeded EM",
+        "predictions averaged with the teacher's: none, seeded EM, or experts",
         choices=("none", "em", "experts"),
     )
     refit: bool = param(
@@ -155,7 +155,8 @@ class DCGST(NeuralMethod):
 
     @property
     def trainings(self) -> int:
-        return self.max_stages + 2
+        fits = 2 if self.ensemble == "experts" and self.refit else 1
+        return fits * (self.max_stages + (5 if self.ensemble == "experts" else 2))
 
     def solve(self, problem: Problem) -> list[Result]:
         if self.ensemble == "experts" and self.refit and bool(problem.has_validation.any()):
@@ -189,8 +190,7 @@ class DCGST(NeuralMethod):
             val_labels: ``(R, n)`` labels that determine the weights of the experts.
             known: how each expert was used in an earlier fit.
         """
-        # Line 2, the partition of labeled nodes into training and validation nodes, is
-        # in ``problem``.
+        # Line 2, the partition into training and validation nodes, is in ``problem``.
         # Line 3: pretrain the teacher.
         teacher = self.create_teacher(problem)
         teacher.pretrain(self.training_options)
