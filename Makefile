@@ -46,7 +46,7 @@ outputs: $(VENV)/.ready
 
 results: $(VENV)/.ready
 	$(BIN)/dcgst reproduce all --results results/reproduce.jsonl --figures results/figures --page docs/results.md
-	$(BIN)/python tools/readme_table.py
+	$(BIN)/python tools/update_pages.py
 
 package: $(VENV)/.ready
 	$(BIN)/python -m build --outdir dist .

@@ -8,7 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from dcgst import Split, load, method, sample
-from dcgst.evaluate import calibrate, expected_calibration_error
+from dcgst.evaluate.calibration import (
+    calibrate,
+    calibrated_in_fit,
+    expected_calibration_error,
+)
 from dcgst.graph import Graph
 
 CELLS = (("cora", 0.02), ("citeseer", 0.02), ("pubmed", 0.001))
@@ -20,7 +24,9 @@ def measure(graph: Graph, split: Split, name: str, replicas: int) -> tuple[float
     calibrated, uncalibrated = [], []
     for run, result in enumerate(model.fit_runs(graph, split)):
         val_labels = np.where(split.val[run], graph.labels, -1)
-        calibration = calibrate(result.proba, val_labels, model.default_temperature)
+        calibration = calibrate(result.proba, val_labels)
+        if model.calibrated:
+            calibration = calibrated_in_fit(int(split.val[run].sum()))
         test = split.pool[run] & (graph.labels >= 0)
         labels, proba = graph.labels[test], result.proba[test]
         uncalibrated.append(expected_calibration_error(proba, labels))

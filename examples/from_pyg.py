@@ -16,7 +16,7 @@ from dcgst.transforms import SampleLabels
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp()) / "pyg"
 
 # Any Data with x, edge_index, y and train_mask can be used. Here the training labels are biased,
-# and there are 36 random validation nodes; with at least 20, a temperature is learned from them.
+# and there are 36 random validation nodes, from which weights and confidence are learned.
 data = SampleLabels("ppr-s", per_class=4, val_rate=0.02)(dcgst.load("digits").to_pyg())
 print(data)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dcgst.bench.cells import Cell
-from dcgst.bench.experiments import BASELINES, RATES
+from dcgst.bench.experiments import BASELINES, RATES, protocol_cell
 from dcgst.bench.protocol import Record
 from dcgst.bench.records import Records
 
@@ -52,5 +52,5 @@ def citeseer_records(records):
         for i, name in enumerate((*BASELINES, "dcgst")):
             level = 90.0 if name == "gcn" and rate == 0.03 else 50.0 + i
             accuracy = [level + run / 5 for run in range(10)]
-            records.add(make_record(Cell("citeseer", name, rate), accuracy))
+            records.add(make_record(protocol_cell("citeseer", name, rate), accuracy))
     return records

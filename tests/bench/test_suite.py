@@ -59,7 +59,7 @@ def test_cells_are_all_combinations_with_different_keys():
 
 
 def test_settings_belong_to_one_method():
-    cells = suite_cells(["digits"], ["dcgst"], settings={"dcgst": {"ensemble": "none"}})
+    cells = suite_cells(["digits"], ["dcgst"], settings={"dcgst": {"experts": False}})
     assert {cell.method for cell in cells if cell.settings} == {"dcgst"}
 
 

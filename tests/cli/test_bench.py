@@ -122,7 +122,7 @@ def test_methods_lists_the_settings_of_one():
     settings = [json.loads(line) for line in dcgst("methods", "gcn", "--json").out.splitlines()]
     assert {s["setting"]: s["default"] for s in settings} == GCN().get_params()
     backbone = next(s for s in settings if s["setting"] == "backbone")
-    assert backbone["choices"] == ["gcn", "gat", "sage", "appnp", "mlp"]
+    assert backbone["choices"] == ["gcn", "gat", "sage", "appnp", "mlp", "sign"]
     shown = dcgst("methods", "drgst").out
     assert "threshold" in shown
     assert "paper/cora/20: threshold=0.53, beta=0.333" in shown
@@ -149,7 +149,7 @@ class QuickDCGST(DCGST):
 def quick_demo(monkeypatch):
     """The demo with small data and quick settings."""
     quick = {"GCN": GCN(epochs=60), "DC-GST": QuickDCGST(),
-             "DC-GST without EM": QuickDCGST(ensemble="none")}  # fmt: skip
+             "DC-GST without experts": QuickDCGST(experts=False)}  # fmt: skip
     rows = [demo.Row(r.labels, r.title, quick.get(r.title, r.method)) for r in demo.ROWS]
     monkeypatch.setattr(demo, "ROWS", tuple(rows))
     monkeypatch.setattr(demo, "DCGST", QuickDCGST)

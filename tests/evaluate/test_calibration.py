@@ -78,12 +78,11 @@ def test_only_validation_nodes_count():
     assert calibrate(proba, labels).temperature == calibrate(proba[:100], truth[:100]).temperature
 
 
-@pytest.mark.parametrize("default", [0.7, 1.0, 2.0])
-def test_without_evidence_the_default_temperature_is_kept(default):
+def test_without_evidence_the_temperature_is_one():
     """Temperature does not change equal probabilities, so that only the prior counts."""
-    found = calibrate(two_classes(*[0.5] * MIN_NODES), np.zeros(MIN_NODES, dtype=int), default)
+    found = calibrate(two_classes(*[0.5] * MIN_NODES), np.zeros(MIN_NODES, dtype=int))
     assert found.nodes == MIN_NODES
-    assert found.temperature == pytest.approx(default, rel=0.02)
+    assert found.temperature == pytest.approx(1, rel=0.02)
 
 
 def test_the_temperature_minimizes_the_loss_plus_a_log_normal_prior():
@@ -92,10 +91,10 @@ def test_the_temperature_minimizes_the_loss_plus_a_log_normal_prior():
 
     def penalized(log_t: float) -> float:
         loss = log_loss(scale_temperature(overconfident, np.exp(log_t)), truth)
-        return 40 * loss + 30 * (log_t - np.log(2)) ** 2
+        return 40 * loss + 30 * log_t**2
 
     best = minimize_scalar(penalized, bounds=(np.log(0.2), np.log(5)), method="bounded").x
-    found = calibrate(overconfident, truth, default=2.0)
+    found = calibrate(overconfident, truth)
     assert found.temperature == pytest.approx(np.exp(best), rel=0.02)
 
 
@@ -107,13 +106,13 @@ def test_more_of_the_same_evidence_moves_the_temperature_farther():
     assert 1 < few < many
 
 
-def test_with_too_few_validation_nodes_the_default_is_used_and_explained():
+def test_with_too_few_validation_nodes_nothing_changes_and_it_is_explained():
     proba, truth = calibrated(100)
     labels = np.where(np.arange(100) < MIN_NODES - 1, truth, -1)
-    found = calibrate(proba, labels, default=1.3)
-    assert (found.temperature, found.nodes) == (1.3, 0)
+    found = calibrate(proba, labels)
+    assert (found.temperature, found.nodes) == (1, 0)
     assert "19 validation nodes are too few to learn a temperature" in found.description
-    assert "the default temperature, 1.3, is used" in found.description
+    assert "the probabilities are not changed" in found.description
     assert "there are no validation nodes" in calibrate(proba, np.full(100, -1)).description
 
 

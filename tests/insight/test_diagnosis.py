@@ -72,7 +72,7 @@ def test_all_nodes_labeled_are_never_significant():
     found = diagnose(graph, np.ones(60, dtype=bool))
     assert [shift.p for shift in found.shifts] == [1, 1, 1, 1]
     assert found.headline == "The labels look like a random sample of the nodes."
-    assert any("--method em is faster" in line for line in found.advice)
+    assert any("--method gp is faster" in line for line in found.advice)
 
 
 def test_the_ratio_compares_with_random_sets():
@@ -138,16 +138,43 @@ def test_only_ten_classes_are_named():
     assert "c9 (1) and 2 more" in found
 
 
-def test_homophily_below_one_half_is_a_warning():
-    half = [0, 0, 1, -1, 1, 1, 0]  # edges between labels: same, different, same, different
-    assert diagnose(path_graph(half)).homophily == 0.5
-    assert "same class" not in warnings_of(half)
-    third = [0, 0, 1, -1, 1, 0, -1]
-    assert diagnose(path_graph(third)).homophily == pytest.approx(1 / 3)
-    assert "only 33% of the edges between labeled nodes connect nodes of the same" in (
-        warnings_of(third)
+def test_homophily_is_compared_with_chance():
+    alternating = [0, 1] * 6  # 11 edges, none within a class
+    found = diagnose(path_graph(alternating))
+    assert (found.labeled_edges, found.homophily, found.homophilous) == (11, 0, False)
+    assert found.homophily_by_chance == pytest.approx(0.5)
+    assert "0% of the 11 edges between labeled nodes connect nodes of the same class" in (
+        warnings_of(alternating)
     )
-    assert any("--method mlp" in line for line in diagnose(path_graph(third)).advice)
+    assert any("--method gp or --method mlp" in line for line in found.advice)
+    blocks = [0] * 6 + [1] * 6  # 10 of 11 edges; p = 12 / 2048
+    found = diagnose(path_graph(blocks))
+    assert (found.homophily, found.homophilous) == (pytest.approx(10 / 11), True)
+    assert "same class" not in warnings_of(blocks)
+
+
+def test_a_share_above_one_half_may_be_chance():
+    """Nine tenths of the labels are of one class, so most edges connect it to itself."""
+    labels = [0] * 4 + [1] + [0] * 10
+    found = diagnose(path_graph(labels))
+    assert found.homophily == pytest.approx(12 / 14)
+    assert found.homophily_by_chance == pytest.approx((26 / 28) ** 2 + (2 / 28) ** 2)
+    assert found.homophilous is False
+
+
+def test_few_edges_between_labels_are_not_judged():
+    found = diagnose(path_graph([0, 1] * 5))  # 9 edges
+    assert (found.labeled_edges, found.homophilous) == (9, None)
+    assert "same class" not in warnings_of([0, 1] * 5)
+
+
+def test_concentration_of_labels_is_measured():
+    graph = synthetic(400, 4, seed=3)
+    uniform, biased = (
+        sample(graph, sampler, per_class=8, runs=1).train[0] for sampler in ("uniform", "ppr-s")
+    )
+    assert diagnose(graph, uniform).concentration < 1.7
+    assert diagnose(graph, biased).concentration > diagnose(graph, uniform).concentration + 0.5
 
 
 def test_five_times_as_many_labels_are_a_warning():

@@ -9,10 +9,11 @@ from torch import Tensor
 
 from dcgst.engine.training import EpochEnd
 from dcgst.graph import Graph
-from dcgst.methods.core.problem import GraphTensors, Problem
+from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.trace import Selection
 from dcgst.nn import Backbone, Output
 from dcgst.nn.layers import glorot, project
+from dcgst.numerics.graph_tensors import GraphTensors
 from dcgst.numerics.normalize import normalize_adjacency
 from dcgst.numerics.products import spmm
 from dcgst.splits import Split

@@ -143,5 +143,12 @@ class TestReordering:
 
 
 def test_a_method_has_one_training_unless_it_has_stages():
-    assert [METHODS[name]().trainings for name in ("gcn", "em", "srgnn", "eerm")] == [1, 1, 1, 1]
-    assert DCGST(max_stages=3).trainings == 5  # and the first and the last network
+    assert [METHODS[name]().count_trainings() for name in ("gcn", "em", "srgnn", "eerm")] == [
+        1,
+        1,
+        1,
+        1,
+    ]
+    assert (
+        DCGST(max_stages=3, experts=False).count_trainings() == 5
+    )  # with the first and last network

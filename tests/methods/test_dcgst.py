@@ -1,4 +1,4 @@
-"""DC-GST: its stages, the ensemble with EM, its student, and its accuracy on biased labels."""
+"""DC-GST: its stages, its student, other graphs, and its accuracy on biased labels."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dcgst.datasets import load, synthetic
 from dcgst.engine.training import EpochEnd, cross_entropy
 from dcgst.graph import Graph
 from dcgst.methods import DCGST, EM, GCN
-from dcgst.methods.core.problem import GraphTensors, Problem
+from dcgst.methods.core.problem import Problem
 from dcgst.methods.dcgst import method
 from dcgst.methods.dcgst.candidates import Candidates, find_candidates
 from dcgst.methods.dcgst.teacher import Teacher
 from dcgst.methods.pooling import Prediction
-from dcgst.nn import Output
+from dcgst.numerics.graph_tensors import GraphTensors
 from dcgst.splits import Split, sample
 from tests.methods.helpers import draw, problem_of, ring_problem, selection_of
 
@@ -27,7 +27,7 @@ QUICK = {
     "stage_epochs": 3,
     "student_epochs": 2,
     "max_stages": 3,
-    "ensemble": "none",
+    "experts": False,
 }
 
 
@@ -143,7 +143,7 @@ class TestStart:
         monkeypatch.setattr(
             DCGST, "train_student", lambda _, student, *__: students.append(student.predict())
         )
-        quick(lr=0.3, max_stages=4, stage_patience=9).solve(problem)
+        quick(backbone="gcn", lr=0.3, max_stages=4, stage_patience=9).solve(problem)
         return teachers, students[0].logits
 
     def test_is_the_one_with_the_lowest_validation_loss(self, problem, monkeypatch):
@@ -169,64 +169,58 @@ def test_student_is_trained_on_the_last_labels(problem, monkeypatch):
     np.testing.assert_array_equal(seen[0][0].numpy()[last["node"]], last["label"])
 
 
-class TestEnsemble:
-    def test_em_starts_from_the_labels_and_from_the_teacher(self, monkeypatch):
-        """Given labels have weight 3; of the teacher, only predictions of the pool count."""
-        problem = ring_problem(
-            [0, 1, -1, -1],
-            val_labels=np.array([[-1, -1, -1, 1]]),
-            pool=np.array([[False, False, True, False]]),
-        )
+class TestOtherGraphs:
+    @pytest.fixture
+    def other(self) -> Graph:
+        return synthetic(90, 3, features=8, labels_per_class=4, seed=6)
+
+    def test_em_starts_from_the_labels_and_from_the_network(self, monkeypatch):
+        problem = ring_problem([0, 1, -1, -1], pool=[[False, False, True, False]])
         starts = []
-        monkeypatch.setattr(EM, "predict_nodes", lambda self, _, start: starts.append(start))
+
+        def recorded(self, problem, start):
+            starts.append(start)
+            return Prediction(torch.zeros_like(start), torch.zeros(1), torch.zeros(1))
+
+        monkeypatch.setattr(EM, "predict_nodes", recorded)
         logits = torch.tensor([[[9.0, 0], [9, 0], [1, 0], [9, 0]]])
-        DCGST().em_predictions(problem, Output(logits, logits))
+        EM().average_with(problem, logits)
         p = 1 / (1 + np.exp(-1))
         assert starts[0].tolist() == [[[3, 0], [0, 3], [0, 0], [0, 0]]]
-        np.testing.assert_allclose(
-            starts[1][0].numpy(), [[3, 0], [0, 3], [p, 1 - p], [0, 0]], rtol=1e-6
-        )
+        expected = [[3, 0], [0, 3], [p, 1 - p], [0, 0]]
+        np.testing.assert_allclose(starts[1][0].numpy(), expected, rtol=1e-6)
 
-    def test_network_and_em_have_equal_weights_without_validation_labels(self):
-        """The result is the mean of all three tempered predictions."""
+    def test_network_and_em_have_equal_weights(self, monkeypatch):
         problem = ring_problem([0, 1, -1, -1])
         zero = torch.zeros(1)
         em = [Prediction(draw(i, 1, 4, 2), zero, zero) for i in (0, 1)]
         logits = draw(2, 1, 4, 2)
         network = Prediction.from_logits(logits, problem.val_labels).log_proba
         expected = (em[0].log_proba + em[1].log_proba + network) / 3
-        found = DCGST().combine(problem, Output(logits, logits), em)
-        torch.testing.assert_close(found, expected)
+        monkeypatch.setattr(EM, "predict_nodes", lambda *_: em.pop(0))
+        torch.testing.assert_close(EM().average_with(problem, logits), expected)
 
-    def test_without_em_the_network_decides(self):
-        problem = ring_problem([0, 1, -1, -1])
-        logits = draw(2, 1, 4, 2)
-        output = Output(logits, logits)
-        method = DCGST(ensemble="none")
-        assert method.em_predictions(problem, output) == []
-        assert method.combine(problem, output, []) is logits
-
-    def test_untrained_network_leaves_the_decision_to_em(self, small, one_run):
-        untrained = {"epochs": 1, "stage_epochs": 1, "student_epochs": 1, "lr": 1e-8}
-        fitted = quick(ensemble="em", max_stages=1, **untrained).fit(small, one_run)
-        assert (fitted.labels_ == EM().fit(small, one_run).labels_).mean() > 0.9
-
-    def test_is_pooled_on_another_graph_only_if_labels_are_known_there(self, small, one_run):
-        fitted = quick(ensemble="em", max_stages=1).fit(small, one_run)
-        other = synthetic(90, 3, features=8, labels_per_class=4, seed=6)
+    def test_em_helps_only_if_labels_are_known_there(self, small, one_run, other):
+        fitted = quick(experts=True, max_stages=1).fit(small, one_run)
         labels = np.where(other.masks["train"], other.labels, -1)
         tensors = GraphTensors(fitted.features(other), other.adjacency)
-        scaled = Problem.build(tensors, labels[None], 3)
+        problem = Problem.build(tensors, labels[None], 3)
         (model,) = fitted.models_
         with torch.no_grad():
-            output = model(scaled.x, model.operator(scaled.adjacency))
+            output = model(model.inputs(tensors), model.operator(tensors.adjacency))
         alone = output.logits.softmax(-1)[0].numpy()
         np.testing.assert_allclose(fitted.predict_proba(other), alone, atol=1e-6)
-        pooled = fitted.combine(scaled, output, fitted.em_predictions(scaled, output))
-        np.testing.assert_allclose(
-            fitted.predict_proba(other, labels), pooled.softmax(-1)[0].numpy(), atol=1e-5
+        averaged = EM().average_with(problem, output.logits).softmax(-1)[0].numpy()
+        found = fitted.predict_proba(other, labels)
+        np.testing.assert_allclose(found, averaged, atol=1e-5)
+        assert not np.allclose(found, alone, atol=0.05)
+
+    def test_without_experts_the_network_decides(self, small, one_run, other):
+        fitted = quick().fit(small, one_run)
+        labels = np.where(other.masks["train"], other.labels, -1)
+        np.testing.assert_array_equal(
+            fitted.predict_proba(other, labels), fitted.predict_proba(other)
         )
-        assert not np.allclose(fitted.predict_proba(other, labels), alone, atol=0.05)
 
 
 class TestEdgePredictor:
@@ -265,7 +259,7 @@ def test_paper_presets_have_the_published_weights():
         m = DCGST.from_preset(name)
         assert (m.cmd_weight, m.predictor_weight, m.ner_weight, m.lr) == expected
         assert (m.growth, m.weight_decay, m.backbone) == (0.5, 5e-4, "gcn")
-        assert (m.edge_predictor, m.ensemble, m.ner_reduction) == (True, "none", "sum")
+        assert (m.edge_predictor, m.experts, m.ner_reduction) == (True, False, "sum")
 
 
 class TestBiasedLabels:
@@ -276,7 +270,7 @@ class TestBiasedLabels:
         plain = GCN(**settings).fit(graph, split).score(graph)
         default = DCGST(max_stages=2, student_epochs=20, **settings)
         assert default.fit(graph, split).score(graph) > plain + 0.05
-        without_em = DCGST(max_stages=8, student_epochs=20, ensemble="none", **settings)
+        without_em = DCGST(max_stages=8, student_epochs=20, experts=False, **settings)
         assert without_em.fit(graph, split).score(graph) > plain + 0.02
 
     def test_shift_decreases_more_than_by_confidence(self):
@@ -286,7 +280,7 @@ class TestBiasedLabels:
             "epochs": 60,
             "hidden": 16,
             "max_stages": 3,
-            "ensemble": "none",
+            "experts": False,
             "ner_weight": 0.0,
         }
         by_shift, by_confidence = (

@@ -15,7 +15,7 @@ from dcgst.splits import Split, sample
 def quick(**settings) -> DCGST:
     few = {"hidden": 8, "epochs": 6, "stage_epochs": 3, "student_epochs": 2, "max_stages": 3}
     return DCGST(
-        **{**few, "ensemble": "none", "class_balance": "none", "stage_patience": 9, **settings}
+        **{**few, "experts": False, "class_balance": "none", "stage_patience": 9, **settings}
     )
 
 

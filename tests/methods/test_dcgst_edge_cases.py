@@ -18,7 +18,7 @@ QUOTAS = ["none", "uniform", "predicted", "balanced"]
 def quick(**settings) -> DCGST:
     few = {"hidden": 8, "epochs": 4, "stage_epochs": 2, "student_epochs": 2, "max_stages": 2}
     edges = {"edge_predictor": True, "edge_nodes": 10, "edge_pairs": 10}
-    return DCGST(**{**few, **edges, "ensemble": "none", **settings})
+    return DCGST(**{**few, **edges, "experts": False, **settings})
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +37,10 @@ def test_one_label_per_class(graph):
 
 
 @pytest.mark.parametrize("class_balance", QUOTAS)
-@pytest.mark.parametrize("ensemble", ["none", "em"])
-def test_class_without_labels_gets_no_node(graph, split, class_balance, ensemble):
+@pytest.mark.parametrize("experts", [False, True])
+def test_class_without_labels_gets_no_node(graph, split, class_balance, experts):
     wider = dataclasses.replace(graph, class_names=(*graph.class_names, "empty"))
-    fitted = quick(class_balance=class_balance, ensemble=ensemble, epochs=40, max_stages=1).fit(
+    fitted = quick(class_balance=class_balance, experts=experts, epochs=40, max_stages=1).fit(
         wider, split
     )
     assert fitted.proba_.shape[1] == 4
@@ -80,9 +80,9 @@ def test_small_whole_pool_is_labeled(graph):
     assert fitted.stop_reason_ == "every pool node has a pseudo-label"
 
 
-@pytest.mark.parametrize("ensemble", ["none", "em"])
-def test_empty_pool(graph, ensemble):
+@pytest.mark.parametrize("experts", [False, True])
+def test_empty_pool(graph, experts):
     train = np.ones(graph.num_nodes, dtype=bool)
-    fitted = quick(ensemble=ensemble).fit(graph, Split.of(train))
+    fitted = quick(experts=experts).fit(graph, Split.of(train))
     np.testing.assert_array_equal(fitted.labels_, graph.labels)
     assert fitted.audit_.size == 0

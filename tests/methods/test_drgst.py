@@ -277,4 +277,4 @@ def test_validation_errors_of_every_class_count(code):
 
 
 def test_number_of_trainings_is_one_more_than_the_stages():
-    assert (DRGST(stages=0).trainings, DRGST(stages=3).trainings) == (1, 4)
+    assert (DRGST(stages=0).count_trainings(), DRGST(stages=3).count_trainings()) == (1, 4)

@@ -13,8 +13,9 @@ import torch.nn.functional as F
 from dcgst.datasets import load, synthetic
 from dcgst.errors import InputError
 from dcgst.methods import EM, GCN
-from dcgst.methods.core.problem import GraphTensors, Problem
+from dcgst.methods.core.problem import Problem
 from dcgst.methods.em import edge_agreement
+from dcgst.numerics.graph_tensors import GraphTensors
 from dcgst.numerics.sparse import SparseMatrix
 from dcgst.splits import sample
 from tests.methods.helpers import path, ring_problem

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -11,9 +10,11 @@ import torch
 
 from dcgst.datasets import synthetic
 from dcgst.methods import DCGST, EM, MLP, CorrectAndSmooth
-from dcgst.methods.core.problem import GraphTensors, Problem
+from dcgst.methods.core.problem import Problem
 from dcgst.methods.dcgst import experts as module
-from dcgst.methods.dcgst.experts import STUDENT, Experts, fit_experts, fit_factor
+from dcgst.methods.dcgst.calibration import Correction, fit_factor
+from dcgst.methods.dcgst.experts import GP_STUDENT, STUDENT, Evidence, Experts, fit_experts
+from dcgst.numerics.graph_tensors import GraphTensors
 from dcgst.splits import Split, sample
 
 QUICK = {"epochs": 10, "stage_epochs": 2, "max_stages": 2, "student_epochs": 3}
@@ -41,157 +42,159 @@ def predicting(*classes: int, confidence: float = 0.8) -> torch.Tensor:
 
 
 @pytest.fixture
-def three(monkeypatch):
-    """Replace the fitted experts: EM and another one; the teacher is the third."""
-    fitted = {"em": predicting(0, 0, 1, 1), "lp": predicting(0, 0, 1, 0)}
-    monkeypatch.setattr(module, "fit_experts", lambda problem, val_labels: fitted)
-    return {"gcn": predicting(0, 0, 0, 0), **fitted}
+def four(monkeypatch):
+    """Replace the fitted experts by EM, label propagation and GP; the teacher is the fourth."""
+    fitted = {
+        "em": predicting(0, 0, 1, 1),
+        "lp": predicting(0, 0, 1, 0),
+        "gp": predicting(0, 0, 1, 1, confidence=0.9),
+    }
+    monkeypatch.setattr(module, "fit_experts", lambda problem, val_labels, without: fitted)
+    return {"sign": predicting(0, 0, 0, 0), **fitted}
 
 
 NONE = torch.full((2, 10), -1)
 
 
-def test_agreement_is_measured_on_the_pool_against_the_others(problem, three):
-    experts = Experts(problem, three["gcn"], NONE)
-    got = {name: experts.agreement(name, p).tolist() for name, p in three.items()}
-    prior = dict(zip(experts.names, experts.prior[0].tolist(), strict=True))
-    em = prior["em"]
-    assert prior["gcn"] == prior["lp"] == 1
-    assert got["gcn"][0] == pytest.approx((em * 2 / 4 + 3 / 4) / (em + 1))
-    assert got["em"][0] == pytest.approx((2 / 4 + 3 / 4) / 2)
+def experts_of(problem, four, val_labels=NONE, **options) -> Experts:
+    return Experts(problem, four["sign"], "sign", val_labels, **options)
+
+
+def test_agreement_is_measured_on_the_pool_against_the_others(problem, four):
+    experts = experts_of(problem, four)
+    got = {name: experts.agreement(name, p)[0] for name, p in four.items()}
+    em = float(experts.prior("em")[0])
+    assert 1 <= em <= 10
+    assert [float(experts.prior(name)[0]) for name in ("sign", "lp", "gp")] == [1, 1, 1]
+    assert float(got["sign"]) == pytest.approx((em * 2 / 4 + 3 / 4 + 2 / 4) / (em + 2))
+    assert float(got["em"]) == pytest.approx((2 / 4 + 3 / 4 + 4 / 4) / 3)
     student = experts.agreement(STUDENT, predicting(1, 1, 1, 1))
-    assert float(student[0]) == pytest.approx((0 + em * 2 / 4 + 1 / 4) / (em + 2))
+    assert float(student[0]) == pytest.approx((0 + em * 2 / 4 + 1 / 4 + 2 / 4) / (em + 3))
 
 
-def test_the_mean_confidence_is_the_agreement(problem, three, monkeypatch):
+def test_predictions_are_scaled_to_their_agreement(problem, four, monkeypatch):
     monkeypatch.setattr(module, "MAX_SCALE", 100.0)
-    everywhere = {name: p[:, 2:6].repeat(1, 3, 1)[:, :10] for name, p in three.items()}
-    monkeypatch.setattr(
-        module, "fit_experts", lambda problem, val: {k: everywhere[k] for k in ("em", "lp")}
-    )
-    experts = Experts(problem, everywhere["gcn"], NONE)
-    for name, log_proba in everywhere.items():
-        scaled = (experts.members[name].scale[:, None, None] * log_proba).softmax(-1)
-        expected = experts.agreement(name, log_proba)[0]
-        assert float(scaled[0].amax(-1).mean()) == pytest.approx(float(expected), abs=1e-3)
+    experts = experts_of(problem, four)
+    for name, log_proba in four.items():
+        everywhere = log_proba[:, 2:6].repeat(1, 3, 1)[:, :10]
+        agreement = max(float(experts.agreement(name, everywhere)[0]), experts.chance)
+        scaled = experts.weigh(name, everywhere).exp()
+        assert float(scaled[0].amax(-1).mean()) == pytest.approx(agreement, abs=1e-3)
 
 
-def test_flat_predictions_are_not_scaled_up(problem, three, monkeypatch):
+def test_flat_predictions_are_not_scaled_up(problem, four):
     flat = predicting(0, 0, 1, 1, confidence=0.501)
-    monkeypatch.setattr(module, "fit_experts", lambda problem, val: {"em": flat})
-    experts = Experts(problem, three["gcn"], NONE)
-    assert experts.members["em"].scale.tolist() == [4.0, 4.0]
+    scaled = experts_of(problem, four).weigh("em", flat)
+    torch.testing.assert_close(scaled, (4 * flat).log_softmax(-1))
 
 
-def test_weights_are_prior_times_squared_agreement(problem, three):
-    pool = Experts(problem, three["gcn"], NONE).pool(predicting(0, 0, 1, 1))
-    experts = Experts(problem, three["gcn"], NONE)
-    agreement = {name: float(experts.agreement(name, p)[0]) for name, p in three.items()}
-    agreement[STUDENT] = float(experts.agreement(STUDENT, predicting(0, 0, 1, 1))[0])
-    prior = dict(zip(experts.names, experts.prior[0].tolist(), strict=True)) | {STUDENT: 1.0}
-    mass = {name: prior[name] * agreement[name] ** 2 for name in agreement}
+def test_weights_are_prior_times_squared_agreement(problem, four):
+    experts = experts_of(problem, four)
+    students = {STUDENT: predicting(0, 0, 1, 1), GP_STUDENT: predicting(0, 1, 1, 1)}
+    pool = experts.pool(students)
+    mass = {
+        name: float(experts.prior(name)[0] * experts.agreement(name, p)[0] ** 2)
+        for name, p in {**four, **students}.items()
+    }
     got = {name: float(weight[0]) for name, weight in pool.weights.items()}
     assert got == pytest.approx({name: x / sum(mass.values()) for name, x in mass.items()})
+    assert sum(got.values()) == pytest.approx(1)
 
 
-def test_the_pool_is_the_weighted_mean_of_log_probabilities(problem, three):
-    experts = Experts(problem, three["gcn"], NONE)
+def test_the_pool_is_the_calibrated_weighted_mean_of_log_probabilities(problem, four, monkeypatch):
+    seen = []
+
+    def recorded(problem, log_proba, confidence, val_labels, *, known, estimate_shares):
+        seen.append((log_proba, confidence))
+        return log_proba, Correction(torch.ones(2), torch.zeros(2, 2))
+
+    monkeypatch.setattr(module, "calibrate", recorded)
+    experts = experts_of(problem, four)
     student = predicting(1, 1, 1, 1)
-    pool = experts.pool(student)
+    pool = experts.pool({STUDENT: student})
     expected = sum(
-        weight[:, None, None]
-        * (
-            pool.members[name].scale[:, None, None] * ({**three, STUDENT: student})[name]
-        ).log_softmax(-1)
+        weight[:, None, None] * experts.weigh(name, {**four, STUDENT: student}[name])
         for name, weight in pool.weights.items()
     )
-    assert torch.allclose(pool.log_proba, expected.log_softmax(-1), atol=1e-6)
-    assert torch.allclose(pool.log_proba.exp().sum(-1), torch.ones(2, 10))
+    torch.testing.assert_close(pool.log_proba, expected.log_softmax(-1), atol=1e-6, rtol=1e-5)
+    # The expected confidence: 0.9 of GP if labels are representative, else that of the pool.
+    own = float(pool.log_proba.exp()[0, 2:6].amax(-1).mean())
+    trust = float(experts.trust[0])
+    assert float(seen[0][1][0]) == pytest.approx(trust * 0.9 + (1 - trust) * own, abs=1e-5)
 
 
-def test_validation_labels_change_weights_by_the_likelihood(problem, three):
+def test_validation_labels_change_weights_by_the_likelihood(problem, four):
     val = NONE.clone()
-    val[0, 4], val[0, 5] = 1, 1  # em is right about both, lp about one, gcn about none
-    val[1, 5] = 0  # gcn and lp are right
-    without = Experts(problem, three["gcn"], NONE).members
-    members = Experts(problem, three["gcn"], val).members
-    for name, log_proba in three.items():
-        scale = without[name].scale[:, None, None]
-        factor, likelihood = fit_factor(scale * log_proba, val)
-        expected = without[name].log_weight + likelihood / torch.tensor([2.0, 1.0]).sqrt()
-        assert torch.allclose(members[name].log_weight, expected)
-        assert torch.allclose(members[name].scale, factor * without[name].scale)
-    change = {name: members[name].log_weight - without[name].log_weight for name in three}
-    assert change["em"][0] > max(change["lp"][0], change["gcn"][0])
-    assert change["gcn"][1] > change["em"][1]
+    val[0, 4], val[0, 5] = 1, 1  # em is right about both, lp about one, sign about none
+    val[1, 5] = 0  # sign and lp are right
+    without, experts = experts_of(problem, four), experts_of(problem, four, val)
+    change = {name: experts.log_weights[name] - without.log_weights[name] for name in four}
+    for name, log_proba in four.items():
+        _, likelihood = fit_factor(without.weigh(name, log_proba), val)
+        torch.testing.assert_close(change[name], likelihood * torch.tensor([2 / 22, 1 / 21]))
+    assert change["em"][0] > max(change["lp"][0], change["sign"][0])
+    assert change["sign"][1] > change["em"][1]
 
 
-def test_very_unlikely_labels_give_finite_predictions(problem, three, monkeypatch):
-    """As with tens of thousands of validation labels."""
-    monkeypatch.setattr(
-        module, "fit_factor", lambda log_proba, labels: (torch.ones(2), torch.full((2,), -500.0))
+@pytest.mark.parametrize("best", ["em", STUDENT])
+def test_many_validation_labels_leave_the_decision_to_the_best_member(
+    problem, four, monkeypatch, best
+):
+    """As with tens of thousands of labels: log-likelihoods differ by more than numbers can hold."""
+    experts = experts_of(problem, four)
+    students = {STUDENT: predicting(1, 0, 1, 0)}
+    for name in (*four, STUDENT):
+        likelihood = torch.full((2,), -1e3 if name == best else -9e4)
+        experts.log_likelihood[name] = likelihood
+    evidence = Evidence(
+        experts.trust, experts.log_likelihood, Correction(torch.ones(2), torch.zeros(2, 2))
     )
-    experts = Experts(problem, three["gcn"], NONE)
-    assert bool(experts.pool(three["em"]).log_proba.isfinite().all())
+    pool = experts_of(problem, four, evidence=evidence).pool(students)
+    assert pool.weights[best].tolist() == [1, 1]
+    expected = {**four, **students}[best]
+    assert torch.equal(pool.log_proba[:, 2:6].argmax(-1), expected[:, 2:6].argmax(-1))
+    assert bool(pool.log_proba.isfinite().all())
 
 
 def test_the_progress_bar_knows_all_trainings():
-    assert DCGST(ensemble="em", max_stages=4).trainings == 6
-    assert DCGST(ensemble="experts", max_stages=4, refit=False).trainings == 9
-    assert DCGST(ensemble="experts", max_stages=4).trainings == 18
+    assert DCGST(experts=False, max_stages=4).count_trainings(validation=True) == 6
+    assert DCGST(max_stages=4, refit=False).count_trainings(validation=True) == 8
+    assert DCGST(max_stages=4).count_trainings() == 8
+    assert DCGST(max_stages=4).count_trainings(validation=True) == 16
 
 
-def test_known_members_keep_their_evidence(problem, three):
+def test_evidence_of_an_earlier_fit_is_used_again(problem, four):
     val = NONE.clone()
     val[:, 4] = 1
-    first = Experts(problem, three["gcn"], val).pool(three["em"]).members
-    again = Experts(problem, three["gcn"], NONE, first).pool(three["em"]).members
-    for name, member in first.items():
-        assert torch.equal(again[name].evidence, member.evidence)
-        assert torch.allclose(again[name].log_weight, member.log_weight)
-        assert torch.allclose(again[name].scale, member.scale)
+    students = {STUDENT: four["em"]}
+    first = experts_of(problem, four, val).pool(students)
+    again = experts_of(problem, four, NONE, evidence=first.evidence).pool(students)
+    for name, weight in first.weights.items():
+        torch.testing.assert_close(again.weights[name], weight)
+    torch.testing.assert_close(again.log_proba, first.log_proba)
+    other = replace(first.evidence, trust=torch.zeros(2))
+    assert experts_of(problem, four, NONE, evidence=other).trust.tolist() == [0, 0]
 
 
-def test_em_has_more_weight_if_labels_are_concentrated(three):
+def test_em_and_the_gp_student_have_more_weight_if_labels_are_concentrated(monkeypatch):
     graph = synthetic(nodes=400, seed=3)
-    names = {}
+    fake = {"em": torch.zeros(1, 400, 4), "gp": torch.zeros(1, 400, 4)}
+    monkeypatch.setattr(module, "fit_experts", lambda problem, val, without: fake)
+    priors = {}
     for sampler in ("uniform", "ppr-s"):
         split = sample(graph, sampler, per_class=8, runs=1)
         labels = np.where(split.train, graph.labels, -1)
         tensors = GraphTensors(graph.features, graph.adjacency)
         problem = Problem.build(tensors, labels, graph.num_classes)
-        names[sampler] = problem
-    fake = {"em": torch.zeros(1, 400, 4), "lp": torch.zeros(1, 400, 4)}
-    priors = {}
-    for sampler, problem in names.items():
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "fit_experts", lambda problem, val: fake)
-            experts = Experts(problem, torch.zeros(1, 400, 4), torch.full((1, 400), -1))
-        priors[sampler] = dict(zip(experts.names, experts.prior[0].tolist(), strict=True))
-    assert priors["uniform"] == {"gcn": 1, "em": pytest.approx(1, abs=0.8), "lp": 1}
-    assert priors["ppr-s"]["em"] > priors["uniform"]["em"] + 1
-    assert priors["ppr-s"]["em"] <= 10
-
-
-def test_the_factor_maximizes_likelihood_times_prior():
-    log_proba = predicting(0, 0, 0, 0)
-    val = NONE.clone()
-    val[0, 2:6] = torch.tensor([0, 0, 0, 1])
-    factor, likelihood = fit_factor(log_proba, val)
-    assert float(factor[1]) == pytest.approx(1)
-    assert float(likelihood[1]) == 0
-
-    def posterior(f):
-        odds = 4**f
-        right, wrong = odds / (1 + odds), 1 / (1 + odds)
-        return 3 * math.log(right) + math.log(wrong) - math.log(f) ** 2 / 2
-
-    grid = [10 ** (-0.9 + 0.05 * k) for k in range(31)]
-    best = max(grid, key=posterior)
-    assert float(factor[0]) == pytest.approx(best, rel=1e-4)
-    assert float(likelihood[0]) == pytest.approx(
-        posterior(best) + math.log(best) ** 2 / 2, rel=1e-4
-    )
+        nothing = torch.full((1, 400), -1)
+        experts = Experts(problem, torch.zeros(1, 400, 4), "sign", nothing)
+        names = ("em", GP_STUDENT, "sign", STUDENT)
+        priors[sampler] = [float(experts.prior(name)[0]) for name in names]
+    assert priors["uniform"][0] == pytest.approx(1, abs=0.8)
+    assert priors["uniform"][0] + 1 < priors["ppr-s"][0] <= 10
+    for em, gp_student, sign, student in priors.values():
+        assert em == gp_student
+        assert sign == student == 1
 
 
 @pytest.fixture(scope="module")
@@ -212,8 +215,9 @@ def test_experts_are_the_methods_fitted_alone(graph):
     labels = np.where(split.train, graph.labels, -1)
     val = torch.from_numpy(np.where(split.val, graph.labels, -1))
     problem = Problem.build(tensors, labels, graph.num_classes, pool=split.pool, seeds=(7,))
-    found = fit_experts(problem, val)
-    assert tuple(found) == ("appnp", "mlp", "cs", "sign", "lp", "em", "gp")
+    found = fit_experts(problem, val, without="sign")
+    assert tuple(found) == ("gcn", "mlp", "cs", "lp", "em", "gp")
+    assert set(fit_experts(replace(problem), val, without="mlp")) == {*found, "sign"}
     for kind, own in (
         (MLP, problem),
         (CorrectAndSmooth, problem),
@@ -229,24 +233,34 @@ def test_validation_nodes_keep_predictions_that_did_not_see_them(graph):
     node = int(np.flatnonzero(split.val[0])[0])
     wrong = graph.labels.copy()
     wrong[node] = (wrong[node] + 1) % graph.num_classes
-    model = DCGST(ensemble="experts", **QUICK).fit(replace(graph, labels=wrong), split)
+    model = DCGST(**QUICK).fit(replace(graph, labels=wrong), split)
     assert model.proba_[node].argmax() == graph.labels[node]
     assert model.labels_[node] == wrong[node]  # given labels are kept
 
 
 def test_refit_learns_from_the_validation_labels(graph):
     split = with_validation(graph)
-    refit = DCGST(ensemble="experts", **QUICK).fit(graph, split)
-    assert (refit.labeled_stage_[split.val[0]] == 0).all()
-    once = DCGST(ensemble="experts", refit=False, **QUICK).fit(graph, split)
-    assert (once.labeled_stage_[split.val[0]] == -1).all()
+    refit = DCGST(**QUICK).fit(graph, split)
+    once = DCGST(refit=False, **QUICK).fit(graph, split)
+    val = split.val[0]
+    for fitted in (refit, once):
+        assert (fitted.labeled_stage_[val] == -1).all()
+        np.testing.assert_array_equal(fitted.labels_[val], graph.labels[val])
+    np.testing.assert_array_equal(refit.proba_[val], once.proba_[val])
+    assert not np.allclose(refit.proba_[split.pool[0]], once.proba_[split.pool[0]], atol=0.01)
+
+
+def test_weights_of_all_members_are_reported(graph):
+    weights = DCGST(replicas=2, **QUICK).fit(graph, with_validation(graph)).expert_weights_
+    assert set(weights) == {"gcn", "mlp", "cs", "sign", "lp", "em", "gp", STUDENT, GP_STUDENT}
+    assert sum(weights.values()) == pytest.approx(1, abs=1e-5)
 
 
 def test_the_refit_can_be_resumed(graph, tmp_path):
     split = with_validation(graph)
-    model = DCGST(ensemble="experts", **QUICK)
+    model = DCGST(**QUICK)
     first = model.fit(graph, split, checkpoint=tmp_path).proba_
     steps = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.step")}
     assert any("refit/mlp/training.step" in step for step in steps)
-    second = DCGST(ensemble="experts", **QUICK).fit(graph, split, checkpoint=tmp_path).proba_
+    second = DCGST(**QUICK).fit(graph, split, checkpoint=tmp_path).proba_
     assert np.array_equal(first, second)

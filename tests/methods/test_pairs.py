@@ -8,9 +8,10 @@ import scipy.sparse as sp
 import torch
 
 from dcgst.graph import Graph
-from dcgst.methods.core.problem import GraphTensors, Problem
+from dcgst.methods.core.problem import Problem
 from dcgst.methods.dcgst import pairs as module
 from dcgst.methods.dcgst.pairs import list_pairs, most_shifted, pairs_by_similarity
+from dcgst.numerics.graph_tensors import GraphTensors
 from tests.methods.helpers import draw, ring, ring_problem
 
 

@@ -37,9 +37,7 @@ def describe(name: str) -> dict[str, Any]:
         for field in dataclasses.fields(method)
     }
     presets = {preset: dict(settings) for preset, settings in method.presets.items()}
-    about = {
-        key: getattr(method, key) for key in ("all_at_once", "deterministic", "default_temperature")
-    }
+    about = {key: getattr(method, key) for key in ("all_at_once", "deterministic")}
     described = {"settings": fields, "presets": presets, **about}
     return json.loads(json.dumps(described))
 
@@ -51,7 +49,7 @@ def test_settings_are_the_reviewed_ones(name):
 
 def test_all_methods_backbones_and_samplers_are_registered():
     assert list(METHODS) == list(STORED)
-    assert sorted(BACKBONES) == ["appnp", "gat", "gcn", "mlp", "sage"]
+    assert sorted(BACKBONES) == ["appnp", "gat", "gcn", "mlp", "sage", "sign"]
     assert sorted(SAMPLERS) == ["degree", "ppr-s", "released", "uniform"]
 
 

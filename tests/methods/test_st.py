@@ -10,9 +10,10 @@ import torch
 from dcgst.datasets import synthetic
 from dcgst.graph import Graph
 from dcgst.methods import GCN, M3S, SRGNNST, ST
-from dcgst.methods.core.problem import GraphTensors, Problem
+from dcgst.methods.core.problem import Problem
 from dcgst.methods.st import labels_to_reach_all, most_confident
 from dcgst.nn import Output
+from dcgst.numerics.graph_tensors import GraphTensors
 from dcgst.splits import sample
 from tests.methods.helpers import ring_problem
 
@@ -117,4 +118,4 @@ def test_self_training_increases_accuracy_on_biased_labels():
 
 
 def test_number_of_trainings_is_one_more_than_the_stages():
-    assert (ST(stages=3).trainings, M3S(stages=1).trainings) == (4, 2)
+    assert (ST(stages=3).count_trainings(), M3S(stages=1).count_trainings()) == (4, 2)

@@ -27,6 +27,7 @@ def make(problem, *, pairs=True, **settings) -> Teacher:
     """A teacher without dropout; by default, some pairs of nodes may change."""
     size = {"edge_nodes": 2, "edge_pairs": 4} if pairs else {"edge_nodes": 0, "edge_pairs": 0}
     settings = {"hidden": 3, "dropout": 0.0, "edge_predictor": True, **size, **settings}
+    settings = {"backbone": "gcn", **settings}
     teacher = DCGST(**settings).create_teacher(problem)
     teacher.update_pairs(teacher.predict(), problem.train_labels)
     return teacher
@@ -34,7 +35,7 @@ def make(problem, *, pairs=True, **settings) -> Teacher:
 
 def loss_of(teacher: Teacher) -> Tensor:
     """The joint loss of the given labels; always with the same random numbers."""
-    return teacher.make_loss(teacher.problem.train_labels, Streams([1]))()
+    return teacher.make_loss(teacher.problem.train_labels, stage=1)()
 
 
 def keep_graph(monkeypatch, teacher: Teacher) -> None:
@@ -68,7 +69,9 @@ class TestLoss:
         keep_graph(monkeypatch, teacher)
         ce, distance = parts_by_hand(teacher)
         factors = teacher.predictor(problem.x, problem.graph.normalized)
-        bce = float(reconstruction_loss(factors.detach(), problem.adjacency.pattern, Streams([1])))
+        bce = float(
+            reconstruction_loss(factors.detach(), problem.adjacency.pattern, teacher._streams(1))
+        )
         assert min(ce, bce, distance) > 0.1, "no part is negligible"
         expected = ce + beta * (bce + alpha * distance)
         assert float(loss_of(teacher).detach()) == pytest.approx(expected, rel=1e-4)
@@ -120,7 +123,7 @@ class TestLoss:
 
         monkeypatch.setattr(module, "cmd", recorded)
         teacher = make(problem)
-        teacher.make_loss(problem.train_labels, Streams([1, 2]))()
+        teacher.make_loss(problem.train_labels, stage=1)()
         assert seen == [(3, [[1, 1, 0], [1, 0, 1]], [[0, 0, 1, 1, 1], [0, 1, 0, 1, 1]])]
 
 

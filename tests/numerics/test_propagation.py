@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import torch
 
 from dcgst.numerics.normalize import normalize_adjacency, to_features
-from dcgst.numerics.propagation import propagated_features
+from dcgst.numerics.propagation import Propagation
 from dcgst.numerics.sparse import SparseMatrix
 
 
@@ -22,7 +22,8 @@ def dense(rng) -> np.ndarray:
 
 def blocks_of(x, dense) -> dict[str, torch.Tensor]:
     adjacency = SparseMatrix.from_scipy(sp.csr_array(dense))
-    return propagated_features(to_features(x), adjacency, normalize_adjacency(adjacency))
+    arguments = to_features(x), adjacency, normalize_adjacency(adjacency)
+    return Propagation.fit(*arguments)(*arguments)
 
 
 def centered_unit(block: np.ndarray) -> np.ndarray:
@@ -73,7 +74,8 @@ def test_degrees_are_standardized_logarithms(rng, dense):
 def test_many_features_are_reduced(rng, dense):
     wide = sp.csr_array((rng.random((12, 300)) < 0.2).astype(np.float32))
     blocks = blocks_of(wide, dense)
-    assert blocks["0 hops"].shape == (12, 12)
+    assert blocks["0 hops"].shape == (12, 64)
+    assert not blocks["0 hops"][:, 12:].any()  # there are only twelve components
     assert all(bool(block.isfinite().all()) for block in blocks.values())
 
 

@@ -58,7 +58,7 @@ def test_settings_are_upgraded(old_run):
     assert not found.keys() & REMOVED["dcgst"].keys()
     assert not found.keys() & {"nodes", "pairs", "temperature"}
     assert (found["edge_nodes"], found["edge_pairs"], found["edge_temperature"]) == (200, 1000, 1.2)
-    assert (found["hidden"], found["max_stages"], found["ensemble"]) == (8, 3, "em")
+    assert (found["hidden"], found["max_stages"], found["experts"]) == (8, 3, True)
     current = old_run.method.get_params()
     assert {name: current[name] for name in found} == {**found, "device": "cpu"}
 
@@ -139,7 +139,7 @@ def test_embeddings_are_computed(old_run):
 def test_an_old_folder_is_not_resumed_but_may_be_replaced(old_run, tmp_path):
     shutil.copytree(FOLDER, tmp_path / "run")
     data = read(*TABLES, Columns(label="topic"))
-    settings = {**old_run.info["settings"], "epochs": 2, "ensemble": "none", "max_stages": 1}
+    settings = {**old_run.info["settings"], "epochs": 2, "experts": False, "max_stages": 1}
     model = type(old_run.method)(**settings)
     with pytest.raises(InputError, match="or by another version; use --overwrite to replace it"):
         fit(data, tmp_path / "run", model, resume=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 import torch
 
 from dcgst import DCGST, EM, GCN, Graph, InputError, fit, open_run, read, synthetic
+from dcgst.evaluate.calibration import Calibration
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +24,9 @@ def test_without_a_graph_the_stored_predictions_are_returned(run):
 def test_probabilities_on_another_graph_are_calibrated(run):
     other = synthetic(60, 3, features=8, seed=5)
     unlabeled = replace(other, labels=np.full(60, -1), masks={}, ids=np.arange(1000, 1060))
-    assert run.calibration.temperature == DCGST.default_temperature != 1
+    run = replace(run, info={**run.info, "calibration": asdict(Calibration(2.0, 50, ""))})
     expected = run.calibration.apply(run.method.predict_proba(unlabeled))
+    assert not np.allclose(expected, run.method.predict_proba(unlabeled), atol=0.01)
     rows = run.predict(unlabeled)
     found = np.array([[row[f"p({name})"] for name in run.graph.class_names] for row in rows])
     np.testing.assert_allclose(found, expected, atol=1e-4)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from dcgst import GCN, Graph, Majority, Result, Split, fit, open_run
-from dcgst.evaluate import expected_calibration_error
+from dcgst.evaluate.calibration import Calibration, expected_calibration_error
 from dcgst.files import rows_to_csv
-from dcgst.runs import Run
+from dcgst.runs import Run, fitting
 from dcgst.runs.metrics import compute_metrics
 from dcgst.runs.predictions import prediction_rows, sources_of
 from tests.runs.helpers import with_known_truth
@@ -72,9 +72,9 @@ def test_the_file_holds_the_calibrated_predictions_of_all_nodes(run, graph):
     assert {row["source"] for row in rows} == {"given", "pseudo", "predicted"}
 
 
-def test_stored_probabilities_are_calibrated(graph, tmp_path):
+def test_stored_probabilities_are_calibrated(graph, tmp_path, monkeypatch):
+    monkeypatch.setattr(fitting, "calibrate", lambda *_: Calibration(2.0, 50, ""))
     model = Majority()
-    model.default_temperature = 2.0
     run = fit(graph.with_labels(np.where(np.arange(120) < 1, 1, graph.labels)), tmp_path / "run",
               model)  # fmt: skip
     raw = np.array([3, 5, 4]) / 12

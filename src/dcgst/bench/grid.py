@@ -8,16 +8,20 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from multiprocessing import active_children, get_context
+from typing import Any
 
 import torch
 
 from dcgst.bench.cells import Cell
-from dcgst.bench.protocol import Record, run_cell
+from dcgst.bench.protocol import Labels, Record, run_cell
 from dcgst.bench.records import Records
 from dcgst.datasets import load
 from dcgst.engine.device import resolve_device
 from dcgst.errors import NumericalError
+from dcgst.graph import Graph
+from dcgst.splits import Split
 
 SECONDS_PER_RUN = {
     "gcn": 1.0,
@@ -148,9 +152,7 @@ def _run_pool(
     )
     pending: dict[Future[Record], Cell] = {}
     try:
-        for cell in todo:
-            pending[pool.submit(_run, cell, device)] = cell
-        results, lost = _collect(pending, records, report, first_error)
+        results, lost = _collect(pool, todo, device, pending, records, report, first_error)
     except BaseException:
         for future in [future for future in pending if future.done()]:
             _finish(pending.pop(future), future, records)
@@ -166,12 +168,26 @@ def _run_pool(
 
 
 def _collect(
+    pool: ProcessPoolExecutor,
+    todo: Sequence[Cell],
+    device: str,
     pending: dict[Future[Record], Cell],
     records: Records,
     report: Callable[[CellResult], None],
     first_error: str,
 ) -> tuple[list[CellResult], list[tuple[Cell, str]]]:
-    """Save and report cells as they finish, and remove them from ``pending``.
+    """Submit cells, and save and report them as they finish.
+
+    Labels that several cells share are sampled once, before the cells.
+
+    Args:
+        pool: the processes.
+        todo: the cells.
+        device: where to compute.
+        pending: filled with the submitted cells; finished ones are removed.
+        records: where to store the records.
+        report: called with each result.
+        first_error: of the first attempt, if this is the second one.
 
     Returns:
         The results, and, in a first attempt, the cells that failed because the pool broke or a
@@ -179,9 +195,24 @@ def _collect(
     """
     results: list[CellResult] = []
     lost: list[tuple[Cell, str]] = []
-    while pending:
-        ready, _ = wait(pending, return_when=FIRST_COMPLETED)
+    sampling: dict[Future[dict[Labels, Split]], list[Cell]] = {}
+    for cells in _by_labeled_nodes(todo):
+        if len(cells) > 1:
+            labels = list(dict.fromkeys(cell.labels for cell in cells))
+            sampling[pool.submit(_sample, cells[0].dataset, labels)] = cells
+        else:
+            pending[pool.submit(_run, cells[0], device)] = cells[0]
+    while pending or sampling:
+        waiting: list[Future[Any]] = [*pending, *sampling]
+        ready, _ = wait(waiting, return_when=FIRST_COMPLETED)
         for future in ready:
+            if future in sampling:
+                splits = {} if future.exception() else future.result()
+                for cell in sampling.pop(future):
+                    # Without a split, the cell samples its own and reports the error.
+                    job = pool.submit(_run, cell, device, splits.get(cell.labels))
+                    pending[job] = cell
+                continue
             cell = pending.pop(future)
             error = None if future.cancelled() else future.exception()
             if not first_error and isinstance(error, (BrokenProcessPool, NumericalError)):
@@ -192,15 +223,36 @@ def _collect(
     return results, lost
 
 
+def _by_labeled_nodes(cells: Sequence[Cell]) -> list[list[Cell]]:
+    """Group cells with the same training nodes, in the order of the first cell of each group."""
+    groups: dict[tuple[str, Labels], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault((cell.dataset, replace(cell.labels, validation=None)), []).append(cell)
+    return list(groups.values())
+
+
 def _init_worker() -> None:
     """Use one thread per process, and leave the handling of Ctrl-C to the parent process."""
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _run(cell: Cell, device: str) -> Record:
+@lru_cache(maxsize=1)
+def _load(dataset: str) -> Graph:
+    """The dataset of the last cell stays in memory."""
+    return load(dataset)
+
+
+def _sample(dataset: str, labels: Sequence[Labels]) -> dict[Labels, Split]:
+    graph = _load(dataset)
+    return {each: each.sample(graph) for each in labels}
+
+
+def _run(cell: Cell, device: str, split: Split | None = None) -> Record:
     method = cell.make_method(device)
-    return run_cell(load(cell.dataset), method, cell.labels, cell.preset, stages=cell.stages)
+    return run_cell(
+        _load(cell.dataset), method, cell.labels, cell.preset, stages=cell.stages, split=split
+    )
 
 
 def _finish(cell: Cell, future: Future[Record], records: Records) -> CellResult:

@@ -13,8 +13,10 @@ EXPLANATION = (
     f"result in parentheses. Bold marks the best of the eight methods. {BETTER} means that DC-GST "
     f"is significantly better in the same runs, {WORSE} that it is significantly worse (two-sided "
     "Wilcoxon signed-rank test, Holm correction over the baselines, 5 % level). DC-GST uses our "
-    "`default` preset for all datasets: the paper's self-training combined with seeded EM. The "
-    "last row is the paper's method with its published weights."
+    "`default` preset for all datasets: the paper's self-training combined with simple methods. "
+    "Validation labels determine weights and calibration; to keep the protocol of the paper, they "
+    "are not trained on (`refit=false`). The last row is the paper's method with its published "
+    "weights."
 )
 ABLATION_EXPLANATION = (
     "`paper/…` presets, 2 % biased labels, with the published result in parentheses. p-values: "

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from statistics import mean
 
-from dcgst.bench.cells import Cell
-from dcgst.bench.experiments import EXPERIMENTS, RATES, Experiment, cells_of
+from dcgst.bench.experiments import EXPERIMENTS, RATES, Experiment, cells_of, protocol_cell
 from dcgst.bench.figures import CAPTIONS, FIGURES
 from dcgst.bench.published import PublishedResult, published_result
 from dcgst.bench.records import Records, StoredRecord
@@ -79,9 +78,8 @@ def summary_table(records: Records, runs: int = 10) -> str:
     for method, preset, title in SUMMARY_ROWS:
         row = [title]
         for dataset in SUMMARY_DATASETS:
-            named = f"paper/{dataset}" if preset == "paper" else preset
             rates = RATES[dataset]
-            cells = [Cell(dataset, method, rate, preset=named, runs=runs) for rate in rates]
+            cells = [protocol_cell(dataset, method, r, preset=preset, runs=runs) for r in rates]
             published = [published_result(dataset, "released", rate, method) for rate in rates]
             row.append(_summary_text(records.find_all(cells), published))
         rows.append(row)

@@ -87,7 +87,8 @@ class Record:
         validation: Requested number of validation nodes; None for the share that the paper uses.
         macro_f1: Mean over the runs of the unweighted mean F1 of the classes, in percent.
         ece: Mean over the runs of the expected calibration error.
-        share_error: Mean over the runs of the error of predicted class shares.
+        share_error: Mean over the runs of the error of the class shares, estimated by the mean
+            probabilities.
     """
 
     dataset: str
@@ -126,6 +127,7 @@ def run_cell(
     callbacks: Sequence[Callback] = (),
     *,
     stages: bool = False,
+    split: Split | None = None,
 ) -> Record:
     """Fit all runs of a method and measure accuracy on the test nodes.
 
@@ -136,11 +138,12 @@ def run_cell(
         preset: Name of the preset, stored in the record.
         callbacks: Callbacks passed to the method.
         stages: Whether to store the history of each run.
+        split: The sampled labels, if they were sampled before.
 
     Returns:
         The record.
     """
-    split = labels.sample(graph)
+    split = split or labels.sample(graph)
     device = resolve_device(method.device)
     memory = PeakMemory(device)
     start = time.perf_counter()
@@ -152,7 +155,7 @@ def run_cell(
         for result, mask in zip(results, test, strict=True)
     ]
     quality = [
-        _quality(graph, result, mask, method.default_temperature, val)
+        _quality(graph, result, mask, None if method.calibrated else val)
         for result, mask, val in zip(results, test, split.val, strict=True)
     ]
     macro_f1, ece, shares = np.mean(quality, axis=0)
@@ -187,19 +190,23 @@ def run_cell(
 
 
 def _quality(
-    graph: Graph,
-    result: Result,
-    test: NDArray[np.bool_],
-    temperature: float,
-    val: NDArray[np.bool_],
+    graph: Graph, result: Result, test: NDArray[np.bool_], val: NDArray[np.bool_] | None
 ) -> tuple[float, float, float]:
-    """Macro F1, calibration error and error of class shares of one run on its test nodes."""
-    truth, predicted = graph.labels[test], result.labels[test]
-    calibration = calibrate(result.proba, np.where(val, graph.labels, UNKNOWN), temperature)
+    """Macro F1, calibration error and error of class shares of one run on its test nodes.
+
+    Args:
+        graph: Graph with true labels.
+        result: Result of the run.
+        test: Test nodes.
+        val: Validation nodes to calibrate with; None if the method calibrates itself.
+    """
+    truth, proba = graph.labels[test], result.proba
+    if val is not None:
+        proba = calibrate(proba, np.where(val, graph.labels, UNKNOWN)).apply(proba)
     return (
-        float(f1_score(truth, predicted, labels=np.unique(truth), average="macro")),
-        expected_calibration_error(calibration.apply(result.proba[test]), truth),
-        share_error(predicted, truth),
+        float(f1_score(truth, result.labels[test], labels=np.unique(truth), average="macro")),
+        expected_calibration_error(proba[test], truth),
+        share_error(proba[test].mean(axis=0), truth),
     )
 
 

@@ -159,7 +159,7 @@ def summary_table(regimes: Sequence[Regime], methods: Sequence[str]) -> Table:
         "validation labels drawn at random. gap: accuracy minus that of the best of "
         f"{', '.join(FLOORS)} on the same graph and labels, in hindsight; worst: on the graph "
         "where it is lowest. F1: macro F1. ECE: expected calibration error. shares: half the sum "
-        "of differences between predicted and true class shares. s: seconds per run."
+        "of differences between mean probabilities and true class shares. s: seconds per run."
     )
     return Table("Few-label suite", list(HEADERS), rows, [note])
 

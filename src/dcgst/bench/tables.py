@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dcgst.bench.cells import Cell
-from dcgst.bench.experiments import ABLATIONS, BASELINES, RATES
+from dcgst.bench.experiments import ABLATIONS, BASELINES, RATES, protocol_cell
 from dcgst.bench.notes import ABLATION_EXPLANATION, ablation_note, comparison_notes
 from dcgst.bench.published import PublishedResult, published_ablation, published_result
 from dcgst.bench.ranking import best_row, mean_ranks, significance_marks
@@ -69,8 +69,11 @@ def comparison_table(
     methods = [(name, "default") for name in (*BASELINES, "dcgst")] + [("dcgst", "paper")]
     columns = [(dataset, rate) for dataset in datasets for rate in RATES[dataset]]
     grid = [
-        [records.find(_cell(*method, dataset, rate, sampler, runs)) for dataset, rate in columns]
-        for method in methods
+        [
+            records.find(protocol_cell(dataset, name, rate, sampler, preset, runs=runs))
+            for dataset, rate in columns
+        ]
+        for name, preset in methods
     ]
     ranks = mean_ranks(grid[:-1])
     rank_texts = [""] * len(grid) if ranks is None else [*(f"{rank:.1f}" for rank in ranks), ""]
@@ -112,11 +115,6 @@ def dataset_table(title: str) -> Table:
         if name in RATES
     ]
     return Table(title, ["", "nodes", "edges", "features", "classes"], rows, [])
-
-
-def _cell(name: str, preset: str, dataset: str, rate: float, sampler: str, runs: int) -> Cell:
-    preset = f"paper/{dataset}" if preset == "paper" else preset
-    return Cell(dataset, name, rate, sampler, preset, runs=runs)
 
 
 def _comparison_column(

@@ -127,7 +127,7 @@ def command(
         methods = {name: make_method(name, presets[name], own[name]) for name in names}
         for name, method in methods.items():
             title = f"{name} on {graph.name}"
-            trainings = runs * method.replicas * method.trainings
+            trainings = runs * method.replicas * method.count_trainings(validation=True)
             with training_progress(title, trainings, quiet or json) as callback:
                 record = run_cell(graph, method, labels, presets[name], [callback])
             records.append(record)

@@ -44,7 +44,7 @@ ROWS = (
     Row(BIASED, "GCN", GCN()),
     Row(BIASED, "label propagation", LabelPropagation()),
     Row(BIASED, "seeded EM", EM()),
-    Row(BIASED, "DC-GST without EM", DCGST(ensemble="none")),
+    Row(BIASED, "DC-GST without experts", DCGST(experts=False)),
     Row(BIASED, "DC-GST", DCGST()),
 )
 
@@ -64,7 +64,9 @@ def command(
     for row in ROWS:
         sampler, name = row.labels
         title = f"{row.title}, {name} labels"
-        with training_progress(title, runs * row.method.trainings, quiet or json) as callback:
+        with training_progress(
+            title, runs * row.method.count_trainings(validation=True), quiet or json
+        ) as callback:
             labels = Labels(sampler, per_class=PER_CLASS, runs=runs)
             records.append(run_cell(graph, row.method, labels, callbacks=[callback]))
         if json:
@@ -73,7 +75,7 @@ def command(
         return
     _show(graph, records)
     model = DCGST()
-    with training_progress("run with a report", model.trainings, quiet) as callback:
+    with training_progress("run with a report", model.count_trainings(), quiet) as callback:
         run = fit(_first_run(graph), out, model, overwrite=True, callbacks=[callback])
     say(f"Report of run 0: {write_report(run)}")
     say("Next: dcgst fit nodes.csv edges.csv for your own graph, dcgst bench --help")

@@ -35,13 +35,17 @@ def command(
 
 def _show(found: Diagnosis) -> None:
     console.print(f"\n[bold]{cell(found.headline)}[/bold]\n", highlight=False)
-    homophily = f"{found.homophily:.0%}" if found.homophily is not None else "unknown"
+    homophily = "unknown, there are none"
+    if found.homophily is not None:
+        homophily = f"{found.homophily:.0%} of {found.labeled_edges}"
+        homophily += f"; by chance {found.homophily_by_chance:.0%}"
     counts = [f"{name} {n}" for name, n in found.counts.items()]
     more = f" and {len(counts) - MOST_CLASSES} more" if len(counts) > MOST_CLASSES else ""
     say(
         f"{found.labels} of {found.nodes:,} nodes are labeled ({found.rate:.2%}). Labels per "
         f"class: {', '.join(counts[:MOST_CLASSES])}{more}.\n"
-        f"Edges between labeled nodes that connect the same class: {homophily}.\n",
+        f"Edges between labeled nodes that connect the same class: {homophily}.\n"
+        f"Labeled nodes reach each other {found.concentration:.1f} times as often as by chance.\n",
         wrap=True,
     )
     table = Table("difference in", "shift", "random", "", "meaning", box=None)

@@ -29,6 +29,7 @@ from dcgst.methods import METHODS, Method
 from dcgst.methods.core.params import parse_setting
 from dcgst.runs import GIVEN, PREDICTED, PSEUDO, REPLICAS, Run, fit
 from dcgst.runs.predictions import sources_of
+from dcgst.runs.warnings import prediction_warnings
 
 MOST_CLASSES = 30
 """Maximum number of classes to print."""
@@ -50,6 +51,13 @@ def command(
         int | None, typer.Option(min=1, help=f"Fits to average.  [default: {REPLICAS}]")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CLASS=SHARE,…",
+            help="Known class shares of the nodes to predict: fraud=0.06,ok=0.94.",
+        ),
+    ] = None,
     validate: Annotated[
         float, typer.Option(help="Share of the labels to use for validation, not training.")
     ] = 0.0,
@@ -64,10 +72,12 @@ def command(
     quiet: QuietOption = False,
 ) -> None:
     """Learn from the labels in a table and predict all other nodes."""
-    model = _method(name, preset, settings or [], replicas, seed, device)
+    pairs = [*(settings or []), *([] if prior is None else [f"prior={prior}"])]
+    model = _method(name, preset, pairs, replicas, seed, device)
     check_folder(out)
     data = read_graph()
-    trainings = model.trainings * model.replicas
+    validation = validate > 0 or "val" in data.graph.masks
+    trainings = model.count_trainings(validation) * model.replicas
     try:
         with training_progress(name, trainings, quiet or json) as callback:
             run = fit(
@@ -115,6 +125,8 @@ def _facts(run: Run) -> dict[str, object]:
         "classes": list(run.graph.class_names),
         **{source: sources.count(source) for source in (GIVEN, PSEUDO, PREDICTED)},
         "calibration": run.info["calibration"],
+        "expert_weights": run.info["expert_weights"],
+        "warnings": prediction_warnings(run),
         "seconds": run.info["seconds"],
     }
 
@@ -133,5 +145,5 @@ def _show(run: Run) -> None:
     say(f"Calibration: {run.info['calibration']['description']}.", wrap=True)
     diagnosis = diagnose(run.graph, run.split.given[0])
     say(diagnosis.headline, wrap=True)
-    for line in diagnosis.warnings:
+    for line in (*diagnosis.warnings, *prediction_warnings(run)):
         say(f"Warning: {line}.", wrap=True)

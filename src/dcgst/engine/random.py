@@ -53,10 +53,21 @@ class Streams:
     """One random generator per replica on one device.
 
     A replica draws the same numbers whether it is computed alone or with others.
+
+    Args:
+        seeds: one per replica.
+        device: where the numbers are drawn.
+        rows: number of rows of each replica if they differ. :meth:`bits8` draws so many and fills
+            the other rows with zeros.
     """
 
-    def __init__(self, seeds: Sequence[int], device: torch.device | str = "cpu") -> None:
-        self.device = torch.device(device)
+    def __init__(
+        self,
+        seeds: Sequence[int],
+        device: torch.device | str = "cpu",
+        rows: Sequence[int] | None = None,
+    ) -> None:
+        self.device, self.rows = torch.device(device), rows
         self.generators = [torch.Generator(self.device).manual_seed(seed) for seed in seeds]
 
     def __len__(self) -> int:
@@ -65,9 +76,11 @@ class Streams:
     def bits8(self, *shape: int) -> Tensor:
         """``(R, *shape)`` random bytes. Eight bytes per draw are ten times as fast as one."""
         count = int(np.prod(shape))
-        words = torch.empty(len(self), -(-count // 8), dtype=torch.int64, device=self.device)
-        for row, generator in zip(words, self.generators, strict=True):
-            row.random_(-(2**63), None, generator=generator)
+        words = torch.zeros(len(self), -(-count // 8), dtype=torch.int64, device=self.device)
+        needed = self.rows or [shape[0]] * len(self)
+        for row, generator, own in zip(words, self.generators, needed, strict=True):
+            drawn = row[: -(-own * count // shape[0] // 8)]
+            drawn.random_(-(2**63), None, generator=generator)
         return words.view(torch.uint8)[:, :count].view(len(self), *shape)
 
     def uniform(self, *shape: int) -> Tensor:

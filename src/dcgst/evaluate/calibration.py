@@ -11,7 +11,7 @@ MIN_NODES = 20
 """Validation nodes below which no temperature is learned."""
 
 PRIOR_STRENGTH = 30.0
-"""Strength of the prior that keeps the temperature near its default."""
+"""Strength of the prior that keeps the temperature near one."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Calibration:
 
     Attributes:
         temperature: above one, probabilities become less confident.
-        nodes: number of validation nodes it was learned from; 0 for the default temperature.
+        nodes: number of validation nodes it was learned from; 0 if it was not learned.
         description: text for users.
     """
 
@@ -33,16 +33,19 @@ class Calibration:
         return scale_temperature(proba, self.temperature)
 
 
-def calibrate(
-    proba: NDArray[np.float32], labels: NDArray[np.int64], default: float = 1.0
-) -> Calibration:
+def calibrated_in_fit(nodes: int) -> Calibration:
+    """Of a method that calibrates its probabilities itself, with some validation nodes."""
+    source = f"and from {nodes} validation nodes" if nodes else "without validation nodes"
+    return Calibration(1.0, nodes, f"learned in the fit from left-out labels {source}")
+
+
+def calibrate(proba: NDArray[np.float32], labels: NDArray[np.int64]) -> Calibration:
     """Learn a temperature from validation nodes.
 
     Args:
         proba: ``(n, C)``.
-        labels: ``(n,)`` class codes of validation nodes, -1 elsewhere.
-        default: the method's default temperature. A log-normal prior is centered on it, so that few
-            validation nodes change it little.
+        labels: ``(n,)`` class codes of validation nodes, -1 elsewhere. A log-normal prior around
+            one ensures that few of them change the temperature little.
 
     Example:
         >>> proba = np.full((400, 2), [0.99, 0.01], dtype=np.float32)
@@ -56,13 +59,11 @@ def calibrate(
     if count < MIN_NODES:
         few = f"{count} validation nodes are too few to learn a temperature" if count else ""
         description = few or "there are no validation nodes to learn a temperature from"
-        return Calibration(
-            default, 0, f"{description}; the default temperature, {default:g}, is used"
-        )
+        return Calibration(1.0, 0, f"{description}; the probabilities are not changed")
     grid = np.exp(np.linspace(np.log(0.2), np.log(5), 161))
     losses = [
         count * log_loss(scale_temperature(proba[known], t), labels[known])
-        + PRIOR_STRENGTH * (np.log(t) - np.log(default)) ** 2
+        + PRIOR_STRENGTH * np.log(t) ** 2
         for t in grid
     ]
     best = float(grid[int(np.argmin(losses))])

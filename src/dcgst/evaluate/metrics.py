@@ -24,16 +24,19 @@ def accuracy(
     return float((predicted == truth)[mask].mean())
 
 
-def share_error(predicted: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
-    """Half the sum of differences between predicted and true class shares; 0 if they are equal.
+def share_error(shares: NDArray[np.floating], truth: NDArray[np.int64]) -> float:
+    """Half the sum of differences between estimated and true class shares; 0 if they are equal.
+
+    Args:
+        shares: ``(C,)``, for example mean probabilities.
+        truth: true class codes.
 
     Example:
-        >>> share_error(np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1]))
+        >>> share_error(np.array([0.5, 0.5]), np.array([0, 0, 0, 1]))
         0.25
     """
-    classes = int(max(predicted.max(), truth.max())) + 1
-    counts = [np.bincount(codes, minlength=classes) for codes in (predicted, truth)]
-    return float(np.abs(counts[0] - counts[1]).sum() / 2 / len(truth))
+    true = np.bincount(truth, minlength=len(shares)) / len(truth)
+    return float(np.abs(shares - true).sum() / 2)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+import torch
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
+from scipy.stats import binomtest
 
 from dcgst.engine.random import Purpose, derive
 from dcgst.errors import InputError
 from dcgst.evaluate.metrics import holm
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.insight.shifts import SHIFT_NAMES, distances
+from dcgst.numerics.sparse import SparseMatrix
+from dcgst.shift.concentration import concentration
 from dcgst.splits import Split
 
 DRAWS = 200
 """Random node sets to compare the labeled nodes with."""
 
 SIGNIFICANCE = 0.05
+MIN_EDGES = 10
+"""Edges between labeled nodes below which their homophily is not judged."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +66,13 @@ class Diagnosis:
         edges: number of edges.
         labels: number of labeled nodes.
         counts: labels per class, by class name.
-        homophily: share of edges between labeled nodes that connect the same class; None without
-            such edges.
+        labeled_edges: edges between labeled nodes.
+        homophily: the share of them that connect the same class; None without such edges.
+        homophily_by_chance: the share that random edges with the same ends would have.
+        homophilous: whether the share is higher than by chance (exact binomial test); None if
+            there are too few edges to tell.
+        concentration: how much more often labeled nodes reach each other than by chance; about one
+            for a random sample.
         isolated: nodes without an edge.
         components: connected components, isolated nodes included.
         unreached: nodes in components without a label.
@@ -72,7 +85,11 @@ class Diagnosis:
     edges: int
     labels: int
     counts: dict[str, int]
+    labeled_edges: int
     homophily: float | None
+    homophily_by_chance: float | None
+    homophilous: bool | None
+    concentration: float
     isolated: int
     components: int
     unreached: int
@@ -130,13 +147,13 @@ def diagnose(graph: Graph, labeled: NDArray[np.bool_] | None = None, seed: int =
     reached = np.isin(component, component[labeled_nodes])
     codes = graph.labels[labeled_nodes]
     counts = np.bincount(codes[codes >= 0], minlength=graph.num_classes)
-    homophily = graph.with_labels(np.where(labeled, graph.labels, UNKNOWN)).homophily()
     diagnosis = Diagnosis(
         nodes=graph.num_nodes,
         edges=graph.num_edges,
         labels=labeled_nodes.size,
         counts={name: int(n) for name, n in zip(graph.class_names, counts, strict=True)},
-        homophily=None if np.isnan(homophily) else homophily,
+        **_homophily(graph, labeled),
+        concentration=_concentration(graph, labeled),
         isolated=int((graph.degrees == 0).sum()),
         components=int(component.max()) + 1,
         unreached=int((~reached).sum()),
@@ -147,6 +164,36 @@ def diagnose(graph: Graph, labeled: NDArray[np.bool_] | None = None, seed: int =
     diagnosis.warnings.extend(_warnings(diagnosis))
     diagnosis.advice.extend(_advice(diagnosis))
     return diagnosis
+
+
+def _homophily(graph: Graph, labeled: NDArray[np.bool_]) -> dict[str, Any]:
+    """Homophily of the edges between labeled nodes, compared with chance."""
+    known = labeled & (graph.labels != UNKNOWN)
+    ends = sp.triu(graph.adjacency, k=1).tocoo()
+    between = known[ends.row] & known[ends.col]
+    left, right = graph.labels[ends.row[between]], graph.labels[ends.col[between]]
+    count, same = left.size, int((left == right).sum())
+    if not count:
+        return {
+            "labeled_edges": 0,
+            "homophily": None,
+            "homophily_by_chance": None,
+            "homophilous": None,
+        }
+    share = np.bincount(np.concatenate([left, right]), minlength=graph.num_classes) / (2 * count)
+    chance = float((share**2).sum())
+    test = binomtest(same, count, chance, alternative="greater")
+    return {
+        "labeled_edges": count,
+        "homophily": same / count,
+        "homophily_by_chance": chance,
+        "homophilous": bool(test.pvalue < SIGNIFICANCE) if count >= MIN_EDGES else None,
+    }
+
+
+def _concentration(graph: Graph, labeled: NDArray[np.bool_]) -> float:
+    adjacency = SparseMatrix.from_scipy(graph.adjacency)
+    return round(float(concentration(torch.from_numpy(labeled)[None], adjacency)[0]), 3)
 
 
 def _shifts(graph: Graph, labeled_nodes: NDArray[np.int64], seed: int) -> list[Shift]:
@@ -194,10 +241,12 @@ def _warnings(found: Diagnosis) -> list[str]:
         )
     if found.isolated:
         warnings.append(f"{found.isolated} nodes have no edge")
-    if found.homophily is not None and found.homophily < 0.5:
+    if found.homophilous is False:
         warnings.append(
-            f"only {found.homophily:.0%} of the edges between labeled nodes connect nodes of the "
-            "same class: methods that assume similar neighbors will make errors"
+            f"{found.homophily:.0%} of the {found.labeled_edges} edges between labeled nodes "
+            "connect nodes of the same class, by chance it would be "
+            f"{found.homophily_by_chance:.0%}: methods that assume similar neighbors (gcn, appnp, "
+            "lp) will not work"
         )
     most, least = max(found.counts.values()), min(found.counts.values())
     if most >= 5 * max(1, least):
@@ -207,13 +256,15 @@ def _warnings(found: Diagnosis) -> list[str]:
 
 def _advice(found: Diagnosis) -> list[str]:
     advice = []
-    if found.homophily is not None and found.homophily < 0.5:
-        advice.append("Compare with --method mlp, which uses features only.")
+    if found.homophilous is False:
+        advice.append(
+            "Use the default, --method gp or --method mlp, which do not assume similar neighbors."
+        )
     if found.biased:
         advice.append("The default, DC-GST, is designed for biased labels; compare it with a GCN.")
         advice.append("If you can label more nodes, choose them with dcgst suggest.")
     else:
-        advice.append("--method em is faster than the default and nearly as accurate here.")
+        advice.append("--method gp is faster than the default and nearly as accurate here.")
     if found.unreached > found.isolated:
         advice.append("Label a node in the larger components that have no label.")
     return advice

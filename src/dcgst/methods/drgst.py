@@ -108,8 +108,7 @@ class DRGST(NeuralMethod):
     )
     correct: bool = param(True, "correct the loss by T")
 
-    @property
-    def trainings(self) -> int:
+    def count_trainings(self, validation: bool = False) -> int:
         return 1 + self.stages
 
     def solve(self, problem: Problem) -> list[Result]:

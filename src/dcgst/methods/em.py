@@ -70,6 +70,17 @@ class EM(Method):
             for views in problem.graph.views
         )
 
+    def average_with(self, problem: Problem, logits: Tensor) -> Tensor:
+        """``(R, n, C)`` log-probabilities of a network averaged with those of EM.
+
+        There are two predictions of EM: one started from the labels, one from the network.
+        """
+        given = self.given_weight * problem.one_hot()
+        from_network = logits.softmax(-1) * problem.pool[..., None] + given
+        predictions = [self.predict_nodes(problem, start) for start in (given, from_network)]
+        network = Prediction.from_logits(logits, problem.val_labels)
+        return log_pool([*predictions, network]).log_proba
+
     def predict_view(self, problem: Problem, h: Tensor, start: Tensor) -> Prediction:
         """Prediction of one view, weighted by edge agreement."""
         logits = self.fit_view(problem, h, start)

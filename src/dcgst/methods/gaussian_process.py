@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from dcgst.methods.core.base import Method
@@ -22,6 +23,11 @@ SAMPLE = 400
 
 BLOCK = 4096
 JITTER = 1e-4
+MAX_PSEUDO_LABELS = 1000
+NOISE_OF_LABELS = 0.1
+NOISE_OF_PSEUDO_LABELS = 0.3
+SCALE = 6.0
+"""Factor of predictions in 0 to 1 that makes them logits."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -84,6 +90,30 @@ class GaussianProcess(Method):
         return logits.masked_fill(~present.to(logits.device), float(logits.min()) - 10)
 
 
+def learn_pseudo_labels(problem: Problem, labels: Tensor) -> Tensor:
+    """``(R, n, C)`` logits of Gaussian processes that learn from pseudo-labels.
+
+    The kernel has the weights of the prior: pseudo-labels are not evidence about it.
+
+    Args:
+        problem: the input.
+        labels: ``(R, n)`` training labels and pseudo-labels, -1 elsewhere.
+    """
+    fits = []
+    for given, own in zip(problem.train_labels, labels, strict=True):
+        known = (given >= 0).nonzero().squeeze(1)
+        pseudo = ((own >= 0) & (given < 0)).nonzero().squeeze(1)
+        nodes = torch.cat([known, pseudo[:: max(1, -(-len(pseudo) // MAX_PSEUDO_LABELS))]])
+        targets = F.one_hot(own[nodes].cpu(), problem.num_classes).double()
+        mean = targets.mean(0)
+        kernel = Kernel(problem.graph.propagated, nodes)
+        noise = torch.full((len(nodes),), NOISE_OF_PSEUDO_LABELS, dtype=torch.double)
+        noise[: len(known)] = NOISE_OF_LABELS
+        coefficients = torch.linalg.solve(kernel.matrix(noise), targets - mean)
+        fits.append(SCALE * (kernel.apply(coefficients) + mean.to(problem.device)))
+    return torch.stack(fits).float()
+
+
 class Kernel:
     """A weighted sum of one Gaussian kernel per block, between nodes and the labeled nodes.
 
@@ -111,12 +141,14 @@ class Kernel:
             ]
         )
 
-    def matrix(self) -> Tensor:
-        """``(m, m)`` kernel of the labeled nodes, plus the noise."""
+    def matrix(self, noise: Tensor | None = None) -> Tensor:
+        """``(m, m)`` kernel of the labeled nodes plus noise ``(m,)``; default the learned one."""
         weights = self.log_weights.softmax(0)[:, None, None]
         scales = self.log_lengths.exp()[:, None, None]
         kernel: Tensor = (weights * (-self.distances / scales).exp()).sum(0)
-        return kernel + (self.log_noise.exp() + JITTER) * torch.eye(len(kernel), dtype=kernel.dtype)
+        if noise is None:
+            noise = self.log_noise.exp().expand(len(kernel))
+        return kernel + (noise + JITTER).diag()
 
     def fit(self, targets: Tensor, steps: int, strength: float) -> None:
         """Maximize marginal likelihood times prior by Adam; targets ``(m, C)`` are centered."""

@@ -13,7 +13,8 @@ RENAMED_BY_METHOD = {
         "nodes": "edge_nodes",
         "pairs": "edge_pairs",
         "temperature": "edge_temperature",
-        "prior": "ensemble",
+        "prior": "experts",
+        "ensemble": "experts",
         "quota": "class_balance",
         "ner_sum": "ner_reduction",
     }
@@ -37,6 +38,12 @@ REMOVED: dict[str, dict[str, Any]] = {
 """Removed settings with the values that are now fixed."""
 
 
+VALUES: dict[tuple[str, str], dict[Any, Any]] = {
+    ("dcgst", "experts"): {"none": False, "em": True},
+}
+"""New values of renamed settings. EM alone was the ensemble of version 0.1."""
+
+
 def upgrade_settings(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Convert stored settings of any earlier version to current ones.
 
@@ -47,7 +54,8 @@ def upgrade_settings(method: str, settings: Mapping[str, Any]) -> dict[str, Any]
     current = {}
     for name, value in settings.items():
         if name not in removed:
-            current[renamed.get(name, name)] = value
+            new = renamed.get(name, name)
+            current[new] = VALUES.get((method, new), {}).get(value, value)
         elif value != removed[name]:
             raise InputError(
                 f"{method} with {name}={value} is not supported since version 0.2; only "

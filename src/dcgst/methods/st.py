@@ -36,8 +36,7 @@ class ST(NeuralMethod):
         None, "total pseudo-labels of each class; default t, from the graph", low=1, symbol="t"
     )
 
-    @property
-    def trainings(self) -> int:
+    def count_trainings(self, validation: bool = False) -> int:
         return 1 + self.stages
 
     def solve(self, problem: Problem) -> list[Result]:

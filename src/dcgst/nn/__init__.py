@@ -10,12 +10,14 @@ from dcgst.nn.gcn import GCNBackbone
 from dcgst.nn.layers import glorot, project, zeros
 from dcgst.nn.mlp import MLPBackbone
 from dcgst.nn.sage import SAGEBackbone
+from dcgst.nn.sign import SIGNBackbone
 
 BACKBONES.register("gcn", GCNBackbone)
 BACKBONES.register("gat", GATBackbone)
 BACKBONES.register("sage", SAGEBackbone)
 BACKBONES.register("appnp", APPNPBackbone)
 BACKBONES.register("mlp", MLPBackbone)
+BACKBONES.register("sign", SIGNBackbone)
 
 
 def register_backbone(name: str, backbone: type[Backbone]) -> type[Backbone]:
@@ -32,6 +34,7 @@ __all__ = [
     "MLPBackbone",
     "Output",
     "SAGEBackbone",
+    "SIGNBackbone",
     "dropout",
     "glorot",
     "project",

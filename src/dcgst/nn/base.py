@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from dcgst.engine.random import Streams, derive
 from dcgst.errors import InputError
 from dcgst.nn.layers import drop_features, project
+from dcgst.numerics.graph_tensors import GraphTensors
 from dcgst.numerics.normalize import Features
 from dcgst.numerics.sparse import SparseMatrix
 from dcgst.registry import Registry, subclass_of
@@ -94,6 +95,13 @@ class Backbone(nn.Module, ABC):
     def operator(adjacency: SparseMatrix) -> SparseMatrix:
         """Compute the matrix for message passing; adjacency values are ``(E,)`` or ``(R, E)``."""
 
+    def adapt(self, graph: GraphTensors) -> None:
+        """Learn from the graph what :meth:`inputs` needs, before the training; default nothing."""
+
+    def inputs(self, graph: GraphTensors) -> Features:
+        """The features that :meth:`forward` takes on a graph; default those of the graph."""
+        return graph.x
+
     @abstractmethod
     def forward(
         self,
@@ -105,7 +113,7 @@ class Backbone(nn.Module, ABC):
         """Compute all replicas.
 
         Args:
-            x: the features, or the result of :meth:`project_features`.
+            x: the result of :meth:`inputs`, or of :meth:`project_features`.
             operator: the result of :meth:`operator`.
             streams: random streams for dropout; None outside training.
             rows: nodes whose logits are needed; default all. The hidden layer is computed for every
@@ -161,7 +169,9 @@ class Backbone(nn.Module, ABC):
             self.dropout,
             self.activation_name,
         )
-        state = {name: tensor[replica : replica + 1] for name, tensor in self.state_dict().items()}
+        state = self.state_dict()
+        for name, _ in self.named_parameters():
+            state[name] = state[name][replica : replica + 1]
         selected.load_state_dict(state)
         return selected.to(next(self.parameters()).device)
 

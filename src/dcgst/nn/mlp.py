@@ -16,8 +16,13 @@ class MLPBackbone(Backbone):
 
     hops = 0
 
+    @property
+    def num_inputs(self) -> int:
+        """Number of columns of the inputs."""
+        return self.num_features
+
     def build(self, streams: Streams) -> None:
-        d, h, c = self.num_features, self.hidden, self.num_classes
+        d, h, c = self.num_inputs, self.hidden, self.num_classes
         self.weight1 = fan_in_uniform(streams, d, d, h)
         self.bias1 = fan_in_uniform(streams, d, 1, h)
         self.weight2 = fan_in_uniform(streams, h, h, c)

@@ -2,48 +2,120 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from dcgst.numerics.normalize import Features, unit_rows
 from dcgst.numerics.products import spmm
-from dcgst.numerics.smoothing import Filter, SmoothedFeatures, weight_columns
+from dcgst.numerics.smoothing import ColumnWeights, Filter, SmoothedFeatures
 from dcgst.numerics.sparse import SparseMatrix
 
-HOPS = 3
+HOPS = ("0 hops", "1 hop", "2 hops", "3 hops")
+PAGERANK = "PageRank"
+DEGREE = "degree"
 DIMENSIONS = 64
-PAGERANK = Filter(0.1, 15)
+SMOOTH = Filter(0.1, 15)
+NO_SMOOTHING = Filter(0.0, 0)
 
 
-def propagated_features(
-    x: Features, adjacency: SparseMatrix, normalized: SparseMatrix
-) -> dict[str, Tensor]:
-    """Blocks of node features by name, each ``(n, d)`` with mean zero and rows of length one.
+@dataclass(frozen=True)
+class Propagation:
+    """Blocks of node features by number of hops, learned on one graph and applicable to others.
 
     The blocks are the features themselves, their means over the neighbors after 1, 2 and 3 steps of
     a random walk without self-loops, their personalized PageRank mean, and the degree. Kept apart,
     they allow a model to learn which of them tell the classes apart; a sum over hops, as in a GCN,
     assumes that neighbors are alike.
 
-    Args:
-        x: ``(n, d)`` features. They are weighted by information and reduced to 64 dimensions.
-        adjacency: ``(n, n)``.
-        normalized: ``(n, n)`` symmetrically normalized adjacency with self-loops.
+    Attributes:
+        factor: ``(d,)`` of :class:`ColumnWeights`.
+        center: ``(d,)`` of :class:`ColumnWeights`.
+        projection: ``(d, k)`` to at most 64 dimensions.
+        offset: ``(k,)`` mean of the projected features.
+        means: ``(5, k)`` means of the blocks.
+        degree: ``(2,)`` mean and standard deviation of the logarithm of degrees.
     """
-    weighted = unit_rows(weight_columns(x))
-    reduced = SmoothedFeatures(weighted, normalized, Filter(0.0, 0), DIMENSIONS).view(
-        DIMENSIONS, 0.0
-    )
-    degrees = spmm(adjacency, torch.ones_like(reduced[:, :1]))
-    blocks = {"0 hops": reduced}
-    hop = reduced
-    for hops in range(1, HOPS + 1):
-        hop = spmm(adjacency, hop) / degrees.clamp_min(1e-12)
-        blocks[f"{hops} hops" if hops > 1 else "1 hop"] = hop
-    row_sums = PAGERANK(normalized, torch.ones_like(degrees))
-    blocks["PageRank"] = PAGERANK(normalized, reduced) / row_sums
-    blocks = {name: F.normalize(block - block.mean(0), dim=-1) for name, block in blocks.items()}
-    size = degrees.log1p()
-    blocks["degree"] = (size - size.mean()) / size.std(correction=0).clamp_min(1e-12)
-    return blocks
+
+    factor: Tensor
+    center: Tensor
+    projection: Tensor
+    offset: Tensor
+    means: Tensor
+    degree: Tensor
+
+    @classmethod
+    def empty(cls, num_features: int) -> Propagation:
+        """All tensors in their shapes, to be replaced by those of another."""
+        k = min(DIMENSIONS, num_features)
+        return cls(
+            factor=torch.ones(num_features),
+            center=torch.zeros(num_features),
+            projection=torch.zeros(num_features, k),
+            offset=torch.zeros(k),
+            means=torch.zeros(len(HOPS) + 1, k),
+            degree=torch.tensor([0.0, 1.0]),
+        )
+
+    @classmethod
+    def fit(cls, x: Features, adjacency: SparseMatrix, normalized: SparseMatrix) -> Propagation:
+        """Learn weights, projection and means from a graph.
+
+        Args:
+            x: ``(n, d)`` features.
+            adjacency: ``(n, n)``.
+            normalized: ``(n, n)`` symmetrically normalized adjacency with self-loops.
+        """
+        weights = ColumnWeights.of(x)
+        components = SmoothedFeatures(unit_rows(weights(x)), normalized, NO_SMOOTHING, DIMENSIONS)
+        projection = components.projection()
+        # A graph with fewer nodes than dimensions has fewer components.
+        missing = min(DIMENSIONS, x.shape[1]) - projection.shape[1]
+        projection = F.pad(projection, (0, missing))
+        plain = F.pad(components.view(DIMENSIONS, 0.0), (0, missing))
+        offset = (_product(unit_rows(weights(x)), projection) - plain).mean(0)
+        size = _degrees(adjacency).log1p()
+        degree = torch.stack([size.mean(), size.std(correction=0).clamp_min(1e-12)])
+        found = cls(weights.factor, weights.center, projection, offset, offset, degree)
+        blocks = found.propagate(x, adjacency, normalized)
+        means = torch.stack([block.mean(0) for block in blocks])
+        return cls(weights.factor, weights.center, projection, offset, means, degree)
+
+    def propagate(
+        self, x: Features, adjacency: SparseMatrix, normalized: SparseMatrix
+    ) -> list[Tensor]:
+        """``(n, k)`` means of the projected features by hops, and their PageRank means."""
+        weighted = unit_rows(ColumnWeights(self.factor, self.center)(x))
+        reduced = _product(weighted, self.projection) - self.offset
+        degrees = _degrees(adjacency).clamp_min(1e-12)
+        blocks = [reduced]
+        for _ in HOPS[1:]:
+            blocks.append(spmm(adjacency, blocks[-1]) / degrees)
+        row_sums = SMOOTH(normalized, torch.ones_like(degrees))
+        return [*blocks, SMOOTH(normalized, reduced) / row_sums]
+
+    def __call__(
+        self, x: Features, adjacency: SparseMatrix, normalized: SparseMatrix
+    ) -> dict[str, Tensor]:
+        """Blocks by name, each ``(n, k)`` with rows of length one after centering, or ``(n, 1)``.
+
+        Arguments as in :meth:`fit`.
+        """
+        propagated = self.propagate(x, adjacency, normalized)
+        blocks = {
+            name: F.normalize(block - mean, dim=-1)
+            for name, block, mean in zip((*HOPS, PAGERANK), propagated, self.means, strict=True)
+        }
+        mean, std = self.degree
+        return {**blocks, DEGREE: (_degrees(adjacency).log1p() - mean) / std}
+
+
+def _product(x: Features, right: Tensor) -> Tensor:
+    return spmm(x, right) if isinstance(x, SparseMatrix) else x @ right
+
+
+def _degrees(adjacency: SparseMatrix) -> Tensor:
+    ones = torch.ones(adjacency.shape[0], 1, device=adjacency.values.device)
+    return spmm(adjacency, ones)

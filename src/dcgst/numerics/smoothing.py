@@ -80,12 +80,20 @@ class SmoothedFeatures:
 
     def view(self, dimensions: int, whitening: float) -> Tensor:
         """``(n, dimensions)``: :math:`U S^{1-w}`; w is 0 for plain and 1 for white components."""
-        left, values = self._decomposed
+        left, values, _ = self._decomposed
         return left[:, :dimensions] * values[:dimensions] ** (1 - whitening)
 
+    def projection(self) -> Tensor:
+        """``(d, dimensions)``: features times this, smoothed and centered, are the plain view."""
+        _, values, right = self._decomposed
+        return right * values
+
     @cached_property
-    def _decomposed(self) -> tuple[Tensor, Tensor]:
-        """Left singular vectors and singular values by block power iteration."""
+    def _decomposed(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Left singular vectors, singular values, and right vectors divided by the values.
+
+        Block power iteration.
+        """
         n, columns = self.x.shape
         width = min(self.dimensions + 16, n, columns)
         ones = torch.ones(n, 1, device=self.operator.values.device)
@@ -114,10 +122,10 @@ class SmoothedFeatures:
         values = squares.clamp_min(0).sqrt().flip(0)[: self.dimensions].to(basis.dtype)
         leading = inner.flip(1)[:, : self.dimensions].to(basis.dtype)
         left = basis @ leading
+        right = small.to(basis.dtype) @ leading / values.square().clamp_min(1e-12)
         if not bool(self._connected.all()):
-            right = small.to(basis.dtype) @ leading / values.square().clamp_min(1e-12)
             left = torch.where(self._connected[:, None], left, smoothed(right))
-        return left, values
+        return left, values, right
 
     @property
     def _connected(self) -> Tensor:
@@ -182,11 +190,35 @@ def views_of(x: Features, operator: SparseMatrix) -> list[Views]:
 
 def weight_columns(x: Features) -> Features:
     """Weight columns by information: tf-idf for sparse features, unit variance for dense."""
-    if isinstance(x, SparseMatrix):
-        nodes, columns = x.shape
-        having = torch.bincount(x.pattern.indices, minlength=columns)
-        idf = ((1 + nodes) / (1 + having)).log() + 1
-        return x.with_values(x.values * idf[x.pattern.indices])
-    x = x * inverse_power_of_two(x.abs().amax(0))
-    std = x.std(0, correction=0)
-    return (x - x.mean(0)) / torch.where(std > 0, std, 1.0)
+    return ColumnWeights.of(x)(x)
+
+
+@dataclass(frozen=True)
+class ColumnWeights:
+    """A linear map of each column.
+
+    Attributes:
+        factor: ``(d,)`` that each column is multiplied by.
+        center: ``(d,)`` subtracted from dense columns afterwards.
+    """
+
+    factor: Tensor
+    center: Tensor
+
+    @classmethod
+    def of(cls, x: Features) -> ColumnWeights:
+        """Inverse document frequency for sparse features, the standard score for dense."""
+        if isinstance(x, SparseMatrix):
+            nodes, columns = x.shape
+            having = torch.bincount(x.pattern.indices, minlength=columns)
+            idf = ((1 + nodes) / (1 + having)).log() + 1
+            return cls(idf, torch.zeros_like(idf))
+        scale = inverse_power_of_two(x.abs().amax(0))
+        std = (x * scale).std(0, correction=0)
+        factor = scale / torch.where(std > 0, std, 1.0)
+        return cls(factor, (x * factor).mean(0))
+
+    def __call__(self, x: Features) -> Features:
+        if isinstance(x, SparseMatrix):
+            return x.with_values(x.values * self.factor[x.pattern.indices])
+        return x * self.factor - self.center

@@ -13,10 +13,11 @@ import numpy as np
 
 from dcgst.engine.training import Callback
 from dcgst.errors import InputError, WriteError
-from dcgst.evaluate.calibration import Calibration, calibrate
+from dcgst.evaluate.calibration import Calibration, calibrate, calibrated_in_fit
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.io import Input, read
 from dcgst.methods import METHODS, Method
+from dcgst.methods.core.prior import shares_of
 from dcgst.methods.core.runner import check_split
 from dcgst.runs import format as folder_format
 from dcgst.runs.checks import check_fit_memory, check_graph
@@ -75,6 +76,9 @@ def fit(
     check_graph(graph)
     split = Split.known_labels(graph).hold_out(graph, validate, model.seed)
     model.check()
+    shares_of(model.prior, graph.class_names)  # raises if they are invalid
+    if validate and "random_validation" in model.get_params():
+        model.set_params(random_validation=False)  # they are as biased as the other labels
     check_split(graph, split)
     check_fit_memory(graph, model)
     folder = Path(folder)
@@ -135,6 +139,7 @@ def _make_run(folder: Path, data: Input, model: Method) -> Run:
         "spectral": data.spectral,
         "notes": list(data.notes),
         "stop_reason": model.stop_reason_,
+        "expert_weights": dict(model.expert_weights_),
         "models": [network.config() for network in model.models_],
     }
     result = dataclasses.replace(model.result_, proba=calibration.apply(model.proba_))
@@ -144,7 +149,10 @@ def _make_run(folder: Path, data: Input, model: Method) -> Run:
 def _calibrate(model: Method) -> Calibration:
     graph, split = model.graph_, model.split_
     val_labels = np.where(split.val[0], graph.labels, UNKNOWN)
-    calibration = calibrate(model.proba_, val_labels, model.default_temperature)
+    if model.calibrated:
+        calibration = calibrated_in_fit(int(split.val[0].sum()))
+    else:
+        calibration = calibrate(model.proba_, val_labels)
     if calibration.nodes and "train" not in graph.masks:
         description = (
             f"{calibration.description}, which are as biased as the labels they were taken from"

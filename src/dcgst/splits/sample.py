@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -128,7 +129,9 @@ def sample(
     if per_class is None or per_class < 1:
         raise InputError(f"set a label rate, or labels per class from 1 on; got {per_class}")
     request = Request(graph, per_class, rate, numbers, seed)
-    train = np.stack([to_mask(nodes, graph.num_nodes) for nodes in SAMPLERS[sampler](request)])
+    train = np.stack(
+        [to_mask(nodes, graph.num_nodes) for nodes in _draw(SAMPLERS[sampler], request)]
+    )
     count = round(val_rate * graph.num_nodes) if val_count is None else val_count
     val = np.stack(
         [
@@ -137,6 +140,12 @@ def sample(
         ]
     )
     return Split(train, val, ~train & ~val, tuple(numbers))
+
+
+@lru_cache(maxsize=1)
+def _draw(sampler: Sampler, request: Request) -> list[NDArray[np.int64]]:
+    """The last draw is kept, for the same labels with other validation nodes."""
+    return sampler(request)
 
 
 def labels_per_class(graph: Graph, rate: float) -> int:

@@ -14,6 +14,7 @@ from dcgst.bench.experiments import (
     SENSITIVITY,
     SIZES,
     cells_of,
+    protocol_cell,
     scaling_cells,
 )
 from dcgst.bench.figures.style import BLUE, GRAY, ORANGE, make_panels, pad_runs, plot_band
@@ -121,9 +122,8 @@ def plot_backbones(records: Records, runs: int) -> Figure | None:
     names = (*BASELINES, "dcgst")
     pairs = [(dataset, backbone) for dataset in DATASET_TITLES for backbone in BACKBONES]
     for ax, (dataset, backbone) in zip(panels, pairs, strict=True):
-        settings = {"backbone": backbone}
         found = records.find_all(
-            [Cell(dataset, name, 0.02, settings=settings, runs=runs) for name in names]
+            [protocol_cell(dataset, name, 0.02, backbone=backbone, runs=runs) for name in names]
         )
         if found is None:
             return None

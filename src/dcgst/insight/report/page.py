@@ -14,9 +14,11 @@ from dcgst.files import write_text
 from dcgst.insight.diagnosis import DRAWS, diagnose
 from dcgst.insight.report.charts import BLUE, GRAY, ORANGE, Line, color_of, line_chart
 from dcgst.insight.report.layout import positions, shown_nodes
+from dcgst.methods.dcgst.experts import DESCRIPTIONS
 from dcgst.runs import GIVEN, PREDICTED, PSEUDO, Run
 from dcgst.runs.format import REPORT
 from dcgst.runs.predictions import sources_of
+from dcgst.runs.warnings import prediction_warnings
 from dcgst.text import printable
 
 UNCERTAIN = 15
@@ -70,6 +72,8 @@ def _content(run: Run) -> dict[str, Any]:
         "counts": {source: int((sources == source).sum()) for source in SOURCES},
         "confidence": float(np.mean([r["probability"] for r in pool])) if pool else 1.0,
         "classes": _classes(run, sources),
+        "warnings": prediction_warnings(run),
+        "experts": _experts(run),
         "uncertain": sorted(pool, key=lambda row: row["margin"])[:UNCERTAIN],
         "shift_chart": _shift_chart(run),
         "label_chart": _label_chart(run),
@@ -98,6 +102,15 @@ def _classes(run: Run, sources: np.ndarray[Any, Any]) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def _experts(run: Run) -> list[dict[str, Any]]:
+    """Weights of the combined predictions, the largest first; empty without experts."""
+    weights = sorted(run.result.expert_weights.items(), key=lambda item: -item[1])
+    return [
+        {"name": name, "weight": weight, "uses": DESCRIPTIONS.get(name, "")}
+        for name, weight in weights
+    ]
 
 
 def _by_stage(run: Run, key: str) -> tuple[list[int], list[float]]:

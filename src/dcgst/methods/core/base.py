@@ -36,8 +36,8 @@ class Method(ABC):
 
     A subclass sets ``name`` and defines :meth:`solve`. The parts of ``result_`` are available as
     ``proba_``, ``labels_``, ``labeled_stage_``, ``agreement_``, ``history_``, ``stop_reason_``,
-    ``audit_``, ``edge_probabilities_`` and ``models_``; see :class:`Result`. ``classes_`` holds the
-    class names.
+    ``audit_``, ``edge_probabilities_``, ``expert_weights_`` and ``models_``; see :class:`Result`.
+    ``classes_`` holds the class names.
     """
 
     name: ClassVar[str]
@@ -48,12 +48,12 @@ class Method(ABC):
     deterministic: ClassVar[bool] = False
     """Whether nothing is random, so that all replicas are equal."""
 
-    default_temperature: ClassVar[float] = 1.0
-    """Calibration temperature if there are too few validation nodes to learn one."""
-
     seed: int = param(0, "seed of everything random", low=0)
     replicas: int = param(1, "independent fits whose probabilities are averaged", low=1)
     device: str = param("auto", "where to compute: auto, cpu, cuda, cuda:1 …")
+    prior: Mapping[str, float] | None = param(
+        None, "known class shares of the nodes to predict, like fraud=0.06,ok=0.94"
+    )
     chunk_size: int | None = param(
         None,
         "fits (runs x replicas) computed together; default all on a GPU, mostly one on a CPU",
@@ -64,10 +64,14 @@ class Method(ABC):
     def solve(self, problem: Problem) -> list[Result]:
         """The algorithm, for R fits together. Each fit must not depend on the others."""
 
-    @property
-    def trainings(self) -> int:
-        """Maximum number of trainings in one fit, for progress bars."""
+    def count_trainings(self, validation: bool = False) -> int:
+        """Maximum number of trainings in one fit, with or without validation nodes."""
         return 1
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the method calibrates its probabilities itself."""
+        return False
 
     def features(self, graph: Graph) -> FeatureMatrix:
         """The features that the method uses; by default those of the graph."""
@@ -75,7 +79,7 @@ class Method(ABC):
 
     def apply_model(self, model: Backbone, problem: Problem) -> Tensor:
         """``(R, n, C)`` probabilities of a fitted network on another graph."""
-        output: Output = model(problem.x, model.operator(problem.adjacency))
+        output: Output = model(model.inputs(problem.graph), model.operator(problem.adjacency))
         return output.logits.softmax(-1)
 
     # --- settings -----------------------------------------------------------------------------
@@ -268,6 +272,10 @@ class Method(ABC):
     @property
     def edge_probabilities_(self) -> NDArray[np.void]:
         return self.result_.edge_probabilities
+
+    @property
+    def expert_weights_(self) -> Mapping[str, float]:
+        return self.result_.expert_weights
 
     @property
     def models_(self) -> tuple[Backbone, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,6 +20,9 @@ from dcgst.methods.core.result import Result, results_without_stages
 from dcgst.nn.base import BACKBONES, Backbone, Output, receptive_field
 from dcgst.numerics.normalize import Features, scale_rows
 from dcgst.numerics.sparse import SparseMatrix
+
+DENSE = 20_000_000
+"""Sparse features with up to this many entries, zeros included, may be made dense."""
 
 Loss = Callable[[Output, Tensor, Tensor], Tensor]
 """A function ``loss(output, rows, targets)`` that returns ``(R,)``.
@@ -72,7 +75,9 @@ class NeuralMethod(Method):
         model = BACKBONES.resolve(self.backbone)(
             seeds, columns, self.hidden, problem.num_classes, self.dropout, self.activation
         ).to(problem.device)
-        return Network(model, problem.x, model.operator(problem.adjacency), self.keep_epoch)
+        model.adapt(problem.graph)
+        inputs = model.inputs(problem.graph)
+        return Network(model, inputs, model.operator(problem.adjacency), self.keep_epoch)
 
     def results(
         self,
@@ -122,7 +127,7 @@ class Network:
 
     Attributes:
         model: the backbone.
-        x: features.
+        x: inputs of the backbone.
         operator: matrix for message passing, computed from the adjacency by the backbone.
         keep_epoch: epoch to keep in a training: ``loss``, ``accuracy`` or ``last``.
     """
@@ -150,6 +155,31 @@ class Network:
             output: Output = model(self.x, self.operator, streams)
         return output
 
+    def training_loss(
+        self, labels: Tensor, seeds: Sequence[int], loss: Loss | None = None
+    ) -> Callable[[], Tensor]:
+        """Return a function that computes the loss ``(R,)`` of ``(R, n)`` labels, with dropout.
+
+        Without edges, only the labeled rows of each fit are computed.
+        """
+        sparse = isinstance(self.x, SparseMatrix)
+        small = not sparse or self.x.shape[0] * self.x.shape[1] <= DENSE
+        if loss is None and self.model.hops == 0 and small:
+            rows, targets = own_rows(labels)
+            streams = Streams(seeds, labels.device, (targets >= 0).sum(1).tolist())
+            x = self.x.to_dense()[rows] if isinstance(self.x, SparseMatrix) else self.x[rows]
+            return lambda: cross_entropy(self.model(x, self.operator, streams).logits, targets)
+        streams, rows = Streams(seeds, labels.device), labeled_rows(labels)
+        targets = labels[:, rows]
+
+        def compute() -> Tensor:
+            output: Output = self.model(self.x, self.operator, streams, rows)
+            if loss is None:
+                return cross_entropy(output.logits, targets)
+            return loss(output, rows, targets)
+
+        return compute
+
     def train(
         self,
         name: str,
@@ -171,20 +201,10 @@ class Network:
             loss: replaces the cross entropy.
         """
         seeds = [derive(seed, Purpose.TRAINING + number, 1) for seed in problem.seeds]
-        streams = Streams(seeds, labels.device)
-        rows = labeled_rows(labels)
-        targets = labels[:, rows]
-
-        def training_loss() -> Tensor:
-            output: Output = self.model(self.x, self.operator, streams, rows)
-            if loss is None:
-                return cross_entropy(output.logits, targets)
-            return loss(output, rows, targets)
-
         return train(
             name,
             self.model,
-            training_loss,
+            self.training_loss(labels, seeds, loss),
             options,
             validation=self.validation(problem),
             callbacks=problem.callbacks,
@@ -217,6 +237,14 @@ class Network:
 def labeled_rows(labels: Tensor) -> Tensor:
     """Nodes that have a label in at least one fit, of labels ``(R, n)``."""
     return (labels >= 0).any(0).nonzero().flatten()
+
+
+def own_rows(labels: Tensor) -> tuple[Tensor, Tensor]:
+    """``(R, m)`` labeled nodes of each fit and their labels; -1 where a fit has fewer than m."""
+    labeled = labels >= 0
+    most = int(labeled.sum(1).amax())
+    rows = labeled.int().argsort(dim=1, descending=True, stable=True)[:, :most]
+    return rows, labels.gather(1, rows)
 
 
 def copy_parameters(source: Network, target: Network) -> None:

@@ -7,6 +7,7 @@ import math
 import numbers
 import types
 import typing
+from collections.abc import Mapping
 from typing import Any
 
 from dcgst.errors import InputError, unknown_name
@@ -77,6 +78,8 @@ def parse_setting(kind: type, name: str, text: str) -> Any:
         return None
     if bool in allowed and text.lower() in ("true", "false"):
         return text.lower() == "true"
+    if Mapping in allowed:
+        return parse_shares(name, text)
     for number in (int, float):
         if number in allowed:
             try:
@@ -86,19 +89,41 @@ def parse_setting(kind: type, name: str, text: str) -> Any:
     return text
 
 
+def parse_shares(name: str, text: str) -> dict[str, float]:
+    """Convert ``a=0.2,b=0.8`` to numbers by name.
+
+    Example:
+        >>> parse_shares("prior", "fraud=0.06, ok=0.94")
+        {'fraud': 0.06, 'ok': 0.94}
+    """
+    shares = {}
+    for part in text.split(","):
+        key, _, value = (piece.strip() for piece in part.rpartition("="))
+        try:
+            shares[key] = float(value)
+        except ValueError:
+            key = ""
+        if not key:
+            raise InputError(
+                f"{name} must be classes and their shares, like fraud=0.06,ok=0.94; got {text!r}"
+            )
+    return shares
+
+
 _TYPE_NAMES = {
     int: "a whole number",
     float: "a number",
     bool: "true or false",
     str: "text",
     type(None): "none",
+    Mapping: "numbers by class",
 }
 
 
 def _allowed_types(hint: Any) -> tuple[type, ...]:
-    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
-        return tuple(typing.get_args(hint))
-    return (hint,)
+    union = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
+    members = typing.get_args(hint) if union else (hint,)
+    return tuple(typing.get_origin(member) or member for member in members)
 
 
 def _check_value(name: str, value: Any, hint: Any, metadata: Any) -> None:
@@ -108,6 +133,7 @@ def _check_value(name: str, value: Any, hint: Any, metadata: Any) -> None:
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     real = whole or (isinstance(value, numbers.Real) and not isinstance(value, bool))
     fits = type(value) in allowed or (int in allowed and whole) or (float in allowed and real)
+    fits = fits or (Mapping in allowed and isinstance(value, Mapping))
     if not fits:
         expected = " or ".join(_TYPE_NAMES.get(t, t.__name__) for t in allowed)
         raise InputError(f"{name} must be {expected}, got {value!r}")

@@ -1,78 +1,21 @@
-"""The input of a method: tensors of a graph and the labels of R fits."""
+"""The input of a method: a graph and the labels of R fits."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from dcgst.engine.checkpoint import Checkpoint
 from dcgst.engine.training import Callback
-from dcgst.graph import UNKNOWN, FeatureMatrix
-from dcgst.numerics.normalize import Features, normalize_adjacency, to_features
-from dcgst.numerics.propagation import propagated_features
-from dcgst.numerics.similarity import SimilarNodes
-from dcgst.numerics.smoothing import Views, views_of
+from dcgst.graph import UNKNOWN
+from dcgst.numerics.graph_tensors import GraphTensors
+from dcgst.numerics.normalize import Features
 from dcgst.numerics.sparse import SparseMatrix
-
-
-class GraphTensors:
-    """Features and adjacency of a graph on a device, with everything computed from them once.
-
-    All runs and replicas on the graph share one instance.
-
-    Args:
-        features: ``(n, d)``, scaled as the method needs them.
-        adjacency: ``(n, n)``.
-        device: where the tensors are.
-    """
-
-    def __init__(
-        self, features: FeatureMatrix, adjacency: sp.csr_array, device: torch.device | str = "cpu"
-    ) -> None:
-        self.x: Features = to_features(features, device)
-        self.adjacency = SparseMatrix.from_scipy(adjacency, device)
-        self._similar: dict[int, SimilarNodes] = {}
-
-    @property
-    def device(self) -> torch.device:
-        return self.adjacency.values.device
-
-    @cached_property
-    def normalized(self) -> SparseMatrix:
-        """``D^-1/2 (A + I) D^-1/2``."""
-        return normalize_adjacency(self.adjacency)
-
-    @cached_property
-    def views(self) -> list[Views]:
-        """18 versions of the smoothed features for EM: ``views[i]`` holds those of filter i."""
-        return views_of(self.x, self.normalized)
-
-    @cached_property
-    def propagated(self) -> dict[str, Tensor]:
-        """Blocks of features by number of hops; see :func:`propagated_features`."""
-        return propagated_features(self.x, self.adjacency, self.normalized)
-
-    def with_features(self, x: Features) -> GraphTensors:
-        """The same graph with other features."""
-        other = copy.copy(self)
-        other.x, other._similar = x, {}
-        for name in ("views", "propagated"):
-            other.__dict__.pop(name, None)
-        return other
-
-    def similar_nodes(self, count: int) -> SimilarNodes:
-        """The ``count`` most similar nodes of any node."""
-        if count not in self._similar:
-            self._similar[count] = SimilarNodes(self.x, count)
-        return self._similar[count]
 
 
 @dataclass(frozen=True)
@@ -92,6 +35,7 @@ class Problem:
             in the pool when it gets a pseudo-label.
         seeds: one per fit.
         num_classes: number of classes C.
+        shares: ``(C,)`` class shares in the pool if they are known, else None.
         callbacks: called with an event after each epoch and stage.
         checkpoint: stores expensive steps by name. Names must be unique, so a problem can be passed
             to ``solve`` only once.
@@ -103,6 +47,7 @@ class Problem:
     pool: Tensor
     seeds: tuple[int, ...]
     num_classes: int
+    shares: Tensor | None = None
     callbacks: tuple[Callback, ...] = ()
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
 
@@ -116,6 +61,7 @@ class Problem:
         val_labels: NDArray[np.int64] | None = None,
         pool: NDArray[np.bool_] | None = None,
         seeds: Sequence[int] | None = None,
+        shares: NDArray[np.float32] | None = None,
         callbacks: Sequence[Callback] = (),
         checkpoint: Checkpoint | None = None,
     ) -> Problem:
@@ -128,6 +74,7 @@ class Problem:
             val_labels: likewise for validation nodes; default none.
             pool: ``(R, n)`` nodes to predict; default all nodes without a training label.
             seeds: one per fit; default 0.
+            shares: ``(C,)`` class shares in the pool, if they are known.
             callbacks: called with an event after each epoch and stage.
             checkpoint: stores expensive steps; default nothing.
         """
@@ -142,6 +89,7 @@ class Problem:
             pool=torch.tensor(pool, device=graph.device),
             seeds=tuple(seeds) if seeds is not None else (0,) * len(train_labels),
             num_classes=num_classes,
+            shares=None if shares is None else torch.tensor(shares, device=graph.device),
             callbacks=tuple(callbacks),
             checkpoint=checkpoint or Checkpoint(),
         )

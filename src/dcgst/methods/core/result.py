@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -39,6 +39,8 @@ class Result:
             method has no pseudo-labels.
         edge_probabilities: table of node pairs that an edge predictor may change
             (:data:`EDGE_PROBABILITIES`).
+        expert_weights: weight of each expert and student in the prediction; empty if the method
+            combines none.
         models: one fitted :class:`Backbone` per replica; empty if the method has none.
         stage_predictions: ``(n,)`` predicted classes of each stage, until the runner has compared
             them with the truth.
@@ -54,6 +56,7 @@ class Result:
     edge_probabilities: NDArray[np.void] = field(
         default_factory=lambda: np.zeros(0, dtype=EDGE_PROBABILITIES)
     )
+    expert_weights: Mapping[str, float] = field(default_factory=dict)
     models: tuple[Backbone, ...] = ()
     stage_predictions: tuple[NDArray[np.int16], ...] = ()
 
@@ -148,6 +151,7 @@ def make_results(
     trace: Trace,
     model: Backbone | None = None,
     edge_probabilities: Sequence[NDArray[np.void]] | None = None,
+    expert_weights: Mapping[str, Tensor] | None = None,
 ) -> list[Result]:
     """One result per fit; raises if the probabilities are not finite.
 
@@ -158,6 +162,7 @@ def make_results(
         trace: history, audit and stop reasons.
         model: the network with R replicas, if there is one.
         edge_probabilities: one table per fit, if there is an edge predictor.
+        expert_weights: ``(R,)`` by name, if there are experts.
     """
     if not bool(proba.isfinite().all()):
         raise InputError("training diverged: probabilities are not finite; try a smaller lr")
@@ -176,6 +181,7 @@ def make_results(
                 history=[{"replica": 0, **record} for record in trace.history[fit]],
                 stop_reason=trace.stop_reasons[fit],
                 audit=trace.audit(fit),
+                expert_weights={k: float(v[fit]) for k, v in (expert_weights or {}).items()},
                 models=() if model is None else (model.select_replica(fit),),
                 stage_predictions=tuple(trace.predictions[fit]),
                 **more,
@@ -199,6 +205,10 @@ def average(replicas: Sequence[Result]) -> Result:
         edge_probabilities=np.concatenate(
             [_number(r.edge_probabilities, i) for i, r in enumerate(replicas)]
         ),
+        expert_weights={
+            name: float(np.mean([r.expert_weights[name] for r in replicas]))
+            for name in first.expert_weights
+        },
         models=tuple(model for r in replicas for model in r.models),
         stage_predictions=(),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +19,11 @@ from dcgst.engine.threads import threads_for
 from dcgst.engine.training import Callback
 from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN, Graph
-from dcgst.methods.core.problem import GraphTensors, Problem
+from dcgst.methods.core.prior import follow_shares, shares_of
+from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result, average
 from dcgst.nn.base import Backbone
+from dcgst.numerics.graph_tensors import GraphTensors
 from dcgst.splits import Split
 
 if TYPE_CHECKING:
@@ -79,6 +82,7 @@ def _fit_in_chunks(
     device = resolve_device(method.device)
     together = device.type == "cuda" or method.all_at_once
     size = method.chunk_size or (len(jobs) if together else 1)
+    shares = shares_of(method.prior, graph.class_names)
     tensors = GraphTensors(method.features(graph), graph.adjacency, device)
     results: list[Result] = []
     with threads_for(graph.num_nodes):
@@ -93,6 +97,7 @@ def _fit_in_chunks(
                 val_labels=np.where(split.val[runs], graph.labels, UNKNOWN),
                 pool=split.pool[runs],
                 seeds=[derive(method.seed, split.runs[run], replica) for run, replica in chunk],
+                shares=shares,
                 callbacks=callbacks,
                 checkpoint=Checkpoint(folder),
             )
@@ -100,7 +105,13 @@ def _fit_in_chunks(
             pairs = zip(found, runs, strict=True)
             results += [r.with_truth(graph.labels, split.pool[run]) for r, run in pairs]
     count = method.replicas
-    return [average(results[i : i + count]) for i in range(0, len(jobs), count)]
+    averaged = [average(results[i : i + count]) for i in range(0, len(jobs), count)]
+    if shares is None:
+        return averaged
+    return [
+        replace(result, proba=follow_shares(result.proba, pool, shares))
+        for result, pool in zip(averaged, split.pool, strict=True)
+    ]
 
 
 def predict(
@@ -134,7 +145,10 @@ def embed(method: Method, models: Sequence[Backbone], graph: Graph) -> NDArray[n
     """``(n, replicas * hidden)`` last hidden layers of fitted networks, concatenated."""
     tensors = tensors_for(method, models, graph)
     with torch.no_grad(), threads_for(graph.num_nodes):
-        each = [model(tensors.x, model.operator(tensors.adjacency)).embedding for model in models]
+        each = [
+            model(model.inputs(tensors), model.operator(tensors.adjacency)).embedding
+            for model in models
+        ]
     joined: NDArray[np.float32] = torch.cat([h for z in each for h in z], dim=-1).numpy(force=True)
     return joined
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -13,38 +12,29 @@ from torch import Tensor
 from dcgst.engine.training import BestState, cross_entropy
 from dcgst.graph import UNKNOWN
 from dcgst.methods.core.network import Network, NeuralMethod
-from dcgst.methods.core.params import param
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result
 from dcgst.methods.core.self_training import SelfTraining
-from dcgst.methods.dcgst.candidates import CLASS_BALANCE, Candidates, find_candidates
-from dcgst.methods.dcgst.experts import Experts, Member
+from dcgst.methods.core.trace import NOT_LABELED
+from dcgst.methods.dcgst.candidates import (
+    Candidates,
+    confident_half,
+    find_candidates,
+)
+from dcgst.methods.dcgst.experts import FITTED, GP_STUDENT, STUDENT, Evidence, Experts
+from dcgst.methods.dcgst.settings import Settings
 from dcgst.methods.dcgst.teacher import EdgeSettings, Teacher
 from dcgst.methods.em import EM
-from dcgst.methods.pooling import Prediction, log_pool
-from dcgst.nn.base import Backbone, Output
+from dcgst.methods.gaussian_process import learn_pseudo_labels
+from dcgst.nn.base import BACKBONES, Backbone, Output
 from dcgst.shift.selection import SelectionObjective, relaxed_selection
 
-EDGE = "edge predictor"
-SELECTION = "selection"
-UNSPECIFIED = "details that the paper does not specify"
-
-
-def paper_preset(alpha: float, beta: float, gamma: float, **settings: Any) -> dict[str, Any]:
-    """The paper's method with its published weights for one dataset."""
-    return {
-        "cmd_weight": alpha,
-        "predictor_weight": beta,
-        "ner_weight": gamma,
-        "edge_predictor": True,
-        "ner_reduction": "sum",
-        "ensemble": "none",
-        **settings,
-    }
+NETWORKS = sum(issubclass(kind, NeuralMethod) for kind in FITTED) - 1
+"""Experts that are networks, without the teacher."""
 
 
 @dataclass(eq=False, kw_only=True)
-class DCGST(NeuralMethod):
+class DCGST(Settings):
     r"""Self-training that selects the pseudo-labels which minimize the distribution shift.
 
     Each stage has two steps. First, a teacher is trained on training labels and pseudo-labels,
@@ -60,11 +50,11 @@ class DCGST(NeuralMethod):
     ``stage_patience`` stages, when every pool node has a pseudo-label, or after ``max_stages``.
     Then a student is trained on the last labels and the original graph.
 
-    The ``paper/`` presets are the paper's method with its published weights and learning rate. The
-    default differs: the teacher is trained on the original graph, and its prediction is averaged
-    with two predictions of seeded EM, one started from the training labels and one from the
-    pretrained teacher. Details that the paper does not specify are the same in all presets, except
-    for ``ner_reduction`` and ``feature_norm``. docs/methods/dcgst.md explains the departures.
+    The ``paper/`` presets are this method with the published weights and learning rate. The default
+    adds experts: simple methods, each fitted alone. Their predictions and those of the teacher are
+    combined (:class:`~dcgst.methods.dcgst.experts.Experts`), and the combined prediction chooses
+    the candidates and is the result. Its teacher uses the original graph, not variants.
+    docs/methods/dcgst.md explains the departures.
 
     Paper: https://doi.org/10.1145/3616855.3635793
 
@@ -77,127 +67,69 @@ class DCGST(NeuralMethod):
     """
 
     name: ClassVar[str] = "dcgst"
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "default": {},
-        "paper/cora": paper_preset(8.0, 0.3, 0.1, feature_norm="none"),
-        "paper/citeseer": paper_preset(18.0, 0.6, 0.4, feature_norm="row"),
-        "paper/pubmed": paper_preset(13.0, 1.5, 0.7, lr=0.001),
-        "paper/ogbn-arxiv": paper_preset(26.0, 0.7, 0.6, lr=0.001, feature_norm="none"),
-    }
 
-    # Mean calibration error on runs 10-19 of Cora and CiteSeer at 2 %: .049, and .059 with 1.
-    default_temperature: ClassVar[float] = 1.1
-
-    ensemble: str = param(
-        "em",
-        "predictions averaged with the teacher's: none, seeded EM, or experts",
-        choices=("none", "em", "experts"),
-    )
-    refit: bool = param(
-        True, "with experts: fit again on the validation labels, after they have set the weights"
-    )
-    stage_epochs: int = param(20, "epochs per stage", low=1)
-    student_epochs: int = param(100, "epochs of the student", low=1)
-    max_stages: int = param(20, "maximum number of stages", low=1)
-    stage_patience: int = param(5, "stages without a lower CMD before stopping", low=1)
-    growth: float = param(0.5, "K is multiplied by 1 + growth after each stage", low=0, symbol="λ")
-
-    ner_weight: float = param(0.1, "weight of NER", low=0, symbol="γ", group=SELECTION)
-    criterion: str = param(
-        "shift",
-        "select by shift and NER, or by confidence alone",
-        choices=("shift", "confidence"),
-        group=SELECTION,
-    )
-
-    edge_predictor: bool = param(
-        False, "train on graph variants instead of the original graph; see edge predictor below"
-    )
-    cmd_weight: float = param(
-        8.0, "weight of the CMD in the loss of the edge predictor", low=0, symbol="α", group=EDGE
-    )
-    predictor_weight: float = param(
-        0.3, "weight of that loss in the loss of the teacher", low=0, symbol="β", group=EDGE
-    )
-    edge_nodes: int = param(
-        200, "most shifted nodes, whose edges may change", low=0, symbol="m", group=EDGE
-    )
-    edge_pairs: int = param(
-        1000, "further node pairs by feature similarity", low=0, symbol="e", group=EDGE
-    )
-    edge_temperature: float = param(
-        1.2, "temperature of edge sampling", low=1e-3, symbol="τ", group=EDGE
-    )
-
-    class_balance: str = param(
-        "balanced",
-        "how candidates and pseudo-labels are divided among classes: uniform, predicted (in "
-        "proportion to predicted class frequencies), balanced (in proportion to their square "
-        "root), or none (K candidates per class, the best half of all)",
-        choices=CLASS_BALANCE,
-        group=UNSPECIFIED,
-    )
-    ner_reduction: str = param(
-        "mean",
-        "NER of a set: sum or mean over its nodes",
-        choices=("sum", "mean"),
-        group=UNSPECIFIED,
-    )
-    accumulate: bool = param(
-        False, "keep pseudo-labels once selected; else select all again", group=UNSPECIFIED
-    )
-    cmd_trains: str = param(
-        "predictor",
-        "parameters trained by the CMD: teacher and predictor, or the predictor alone",
-        choices=("both", "predictor"),
-        group=UNSPECIFIED,
-    )
+    def count_trainings(self, validation: bool = False) -> int:
+        alone = 1 + self.max_stages + 1
+        if not self.experts:
+            return alone
+        return (alone + NETWORKS) * (2 if self.refit and validation else 1)
 
     @property
-    def trainings(self) -> int:
-        fits = 2 if self.ensemble == "experts" and self.refit else 1
-        return fits * (self.max_stages + (5 if self.ensemble == "experts" else 2))
+    def calibrated(self) -> bool:
+        return self.experts
 
     def solve(self, problem: Problem) -> list[Result]:
-        if self.ensemble == "experts" and self.refit and bool(problem.has_validation.any()):
-            return self.fit_twice(problem)
-        return self.self_train(problem, problem.val_labels)[0]
-
-    def fit_twice(self, problem: Problem) -> list[Result]:
-        """Fit without the validation labels, then with them.
-
-        After the first fit, they determine the weights of the experts. The predictions of
-        validation nodes are those of the first fit.
-        """
-        first = replace(problem, val_labels=torch.full_like(problem.val_labels, UNKNOWN))
-        results, members = self.self_train(first, problem.val_labels)
+        if not self.experts:
+            return self.self_train(problem)[0]
+        # The first fit does not use the validation labels, so that they are evidence afterwards.
+        hidden = replace(problem, val_labels=torch.full_like(problem.val_labels, UNKNOWN))
+        results, evidence = self.self_train(hidden, problem.val_labels)
+        given = torch.maximum(problem.train_labels, problem.val_labels).numpy(force=True)
+        results = [replace(r, given=own) for r, own in zip(results, given, strict=True)]
+        if not self.refit or not bool(problem.has_validation.any()):
+            return results
         checkpoint = problem.checkpoint.within("refit")
         again = replace(problem.train_on_validation(), checkpoint=checkpoint)
-        refitted, _ = self.self_train(again, problem.val_labels, members)
-        held_out = (problem.val_labels >= 0).numpy(force=True)[..., None]
+        refitted, _ = self.self_train(again, problem.val_labels, evidence)
+        # Validation nodes keep the predictions that did not use their labels.
+        held_out = (problem.val_labels >= 0).numpy(force=True)
         return [
-            replace(new, proba=np.where(val, old.proba, new.proba))
+            replace(
+                new,
+                proba=np.where(val[:, None], old.proba, new.proba),
+                labeled_stage=np.where(val, NOT_LABELED, new.labeled_stage),
+            )
             for new, old, val in zip(refitted, results, held_out, strict=True)
         ]
 
     def self_train(
-        self, problem: Problem, val_labels: Tensor, known: Mapping[str, Member] | None = None
-    ) -> tuple[list[Result], Mapping[str, Member]]:
-        """Algorithm 1; returns the results and, with experts, how each is used.
+        self,
+        problem: Problem,
+        val_labels: Tensor | None = None,
+        evidence: Evidence | None = None,
+    ) -> tuple[list[Result], Evidence | None]:
+        """Algorithm 1; returns the results and what the validation labels say about experts.
 
         Args:
             problem: the input.
             val_labels: ``(R, n)`` labels that determine the weights of the experts.
-            known: how each expert was used in an earlier fit.
+            evidence: of an earlier fit, used instead of ``val_labels``.
         """
         # Line 2, the partition into training and validation nodes, is in ``problem``.
         # Line 3: pretrain the teacher.
         teacher = self.create_teacher(problem)
         teacher.pretrain(self.training_options)
         output = teacher.predict()
-        others: list[Prediction] | Experts = self.em_predictions(problem, output)
-        if self.ensemble == "experts":
-            others = Experts(problem, output.logits, val_labels, known)
+        experts = None
+        if val_labels is not None:  # departure 6
+            experts = Experts(
+                problem,
+                output.logits,
+                BACKBONES.name_of(type(teacher.network.model)),
+                val_labels,
+                evidence=evidence,
+                estimate_shares=self.random_validation,
+            )
         state = SelfTraining(
             problem,
             output.embedding,
@@ -217,7 +149,9 @@ class DCGST(NeuralMethod):
             without_validation = ~problem.has_validation
             best.update(state.stage, val_loss, always=without_validation, only=state.active)
             # Step 2, lines 8 to 11: select the pseudo-labels that minimize the shift.
-            log_proba = self.combine(problem, output, others)  # departure 6
+            log_proba = output.logits
+            if experts is not None:
+                log_proba = experts.pool({STUDENT: output.logits}).log_proba
             candidates = find_candidates(  # Eq. 9
                 problem, log_proba, num_candidates, self.class_balance
             )
@@ -230,10 +164,18 @@ class DCGST(NeuralMethod):
         best.restore()
         student = teacher.network
         self.train_student(student, state.labels, problem)
-        final = student.predict()
-        proba = self.combine(problem, final, others).softmax(-1)
-        members = others.pool(final.logits).members if isinstance(others, Experts) else {}
-        return state.results(proba, student.model, teacher.edge_probabilities), members
+        logits = student.predict().logits
+        if experts is None:
+            results = state.results(logits.softmax(-1), student.model, teacher.edge_probabilities)
+            return results, None
+        # Departure 6: a second student, a Gaussian process, learns from the combined prediction.
+        confident = confident_half(problem, experts.pool({STUDENT: logits}).log_proba)
+        second = learn_pseudo_labels(problem, confident)
+        pool = experts.pool({STUDENT: logits, GP_STUDENT: second})
+        results = state.results(
+            pool.log_proba.exp(), student.model, teacher.edge_probabilities, pool.weights
+        )
+        return results, pool.evidence
 
     def create_teacher(self, problem: Problem) -> Teacher:
         """Create a teacher with new parameters, with an edge predictor if the setting is true."""
@@ -246,29 +188,6 @@ class DCGST(NeuralMethod):
             temperature=self.edge_temperature,
         )
         return Teacher(self.create_network(problem), problem, settings, self.edge_predictor)
-
-    def em_predictions(self, problem: Problem, output: Output) -> list[Prediction]:
-        """Predictions of EM, started from the training labels and from the output of a network.
-
-        The network is the pretrained teacher; on another graph, the student.
-        """
-        if self.ensemble != "em":
-            return []
-        em = EM()
-        labels = em.given_weight * problem.one_hot()
-        from_network = output.logits.softmax(-1) * problem.pool[..., None] + labels
-        return [em.predict_nodes(problem, start) for start in (labels, from_network)]
-
-    def combine(
-        self, problem: Problem, output: Output, others: list[Prediction] | Experts
-    ) -> Tensor:
-        """``(R, n, C)`` log-probabilities of network and others, up to a constant per node."""
-        if isinstance(others, Experts):
-            return others.pool(output.logits).log_proba
-        if not others:
-            return output.logits
-        network = Prediction.from_logits(output.logits, problem.val_labels)
-        return log_pool([*others, network]).log_proba
 
     def score_candidates(
         self, problem: Problem, candidates: Candidates, z: Tensor, stage: int
@@ -292,9 +211,8 @@ class DCGST(NeuralMethod):
         student.train("student", labels, problem, options, number=1)
 
     def apply_model(self, model: Backbone, problem: Problem) -> Tensor:
-        """On another graph: the network alone, or averaged with EM if labels are known there."""
-        output: Output = model(problem.x, model.operator(problem.adjacency))
-        if not bool((problem.train_labels >= 0).any()):
+        """On another graph: the student alone, or averaged with EM if labels are known there."""
+        output: Output = model(model.inputs(problem.graph), model.operator(problem.adjacency))
+        if not self.experts or not bool((problem.train_labels >= 0).any()):
             return output.logits.softmax(-1)
-        em = self.em_predictions(problem, output)
-        return self.combine(problem, output, em).softmax(-1)
+        return EM().average_with(problem, output.logits).softmax(-1)

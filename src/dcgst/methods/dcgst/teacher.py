@@ -111,7 +111,7 @@ class Teacher:
         train(
             f"stage-{stage:02d}-teacher",
             model,
-            self.make_loss(labels, self._streams(stage)),
+            self.make_loss(labels, stage),
             options,
             callbacks=self.problem.callbacks,
             checkpoint=self.problem.checkpoint,
@@ -122,14 +122,17 @@ class Teacher:
         """Output of the network on the original graph, without dropout or gradients."""
         return self.network.predict()
 
-    def make_loss(self, labels: Tensor, streams: Streams) -> Callable[[], Tensor]:
+    def make_loss(self, labels: Tensor, stage: int) -> Callable[[], Tensor]:
         """Return a function that computes the joint loss ``(R,)`` of labels ``(R, n)``."""
         settings = self.settings
-        rows = labeled_rows(labels)
-        targets = labels[:, rows]
         # With cmd_trains="predictor", the CMD reaches parameters through sampled edges only.
         has_gradient = settings.cmd_trains == "both" or self.variants is not None
         use_cmd = has_gradient and settings.cmd_weight > 0 and settings.predictor_weight > 0
+        if self.variants is None and not use_cmd:
+            return self.network.training_loss(labels, self._seeds(stage))
+        streams = self._streams(stage)
+        rows = labeled_rows(labels)
+        targets = labels[:, rows]
 
         def loss() -> Tensor:
             sampled = bce = None
@@ -198,9 +201,11 @@ class Teacher:
         labeled, pool = (targets >= 0).to(z.dtype), self.problem.pool.to(z.dtype)
         return cmd(z[:, rows], z, labeled, pool)
 
+    def _seeds(self, stage: int) -> list[int]:
+        return [derive(seed, Purpose.EDGE_SAMPLING, stage + 1) for seed in self.problem.seeds]
+
     def _streams(self, stage: int) -> Streams:
-        seeds = [derive(seed, Purpose.EDGE_SAMPLING, stage + 1) for seed in self.problem.seeds]
-        return Streams(seeds, self.problem.device)
+        return Streams(self._seeds(stage), self.problem.device)
 
 
 def gradient_only_through(sampled: Tensor, value: Tensor) -> Tensor:

@@ -105,6 +105,7 @@ def _read(folder: Path, info: dict[str, Any]) -> Stored:
         stop_reason=info["stop_reason"],
         audit=_table_of(arrays, "audit", AUDIT),
         edge_probabilities=_table_of(arrays, "edge_probabilities", EDGE_PROBABILITIES),
+        expert_weights=info.get("expert_weights", {}),
         models=_read_models(folder / MODELS, info["models"]),
     )
     return Stored(info, graph, split, result)

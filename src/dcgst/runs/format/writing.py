@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 from numpy.typing import NDArray
 from safetensors.torch import save
 from torch import Tensor
@@ -75,8 +76,8 @@ def write(
 
 def _tensors_of(result: Result) -> dict[str, Tensor]:
     """The parameters of all networks; raises if one is not finite."""
-    tensors = {
-        f"{index}.{name}": tensor.detach().cpu().contiguous()
+    tensors = {  # clones, because networks may share tensors and the format does not
+        f"{index}.{name}": tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
         for index, network in enumerate(result.models)
         for name, tensor in network.state_dict().items()
     }

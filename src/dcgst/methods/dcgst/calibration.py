@@ -1,0 +1,111 @@
+"""Calibration of a combined prediction: mean confidence and class shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from dcgst.methods.core.problem import Problem
+from dcgst.methods.pooling import confidence_scale
+from dcgst.numerics.shares import match_shares, mean_probabilities
+
+FACTORS = torch.logspace(-0.9, 0.6, 31)
+"""Factors of log-probabilities that are compared on validation labels."""
+
+FACTOR_SPREAD = 0.25
+"""Standard deviation of the logarithm of the factor before validation labels are seen."""
+
+SHARE_LABELS = 40
+"""With this many random validation labels, half of their deviation from the predicted shares is
+believed."""
+
+SMALLEST_SHARE = 0.2
+"""Class shares are not corrected to less than this part of the predicted ones."""
+
+
+@dataclass(frozen=True)
+class Correction:
+    """How the validation labels change a prediction in R fits.
+
+    Attributes:
+        factor: ``(R,)`` of log-probabilities.
+        shares: ``(R, C)`` added to the predicted class shares.
+    """
+
+    factor: Tensor
+    shares: Tensor
+
+
+def calibrate(
+    problem: Problem,
+    log_proba: Tensor,
+    confidence: Tensor,
+    val_labels: Tensor,
+    *,
+    known: Correction | None,
+    estimate_shares: bool,
+) -> tuple[Tensor, Correction]:
+    """Scale a prediction to a mean confidence and correct its class shares.
+
+    Validation labels change the confidence by a factor of the log-probabilities. If they are a
+    random sample, they also change the class shares: by the difference between the shares among
+    them and the mean prediction for them, less if they are few. Given shares are used as they are.
+
+    Args:
+        problem: the input; its ``shares`` are used if they are given.
+        log_proba: ``(R, n, C)``.
+        confidence: ``(R,)`` expected mean confidence.
+        val_labels: ``(R, n)``, -1 elsewhere.
+        known: correction of an earlier fit, used instead of ``val_labels``.
+        estimate_shares: whether the validation labels are a random sample.
+
+    Returns:
+        ``(R, n, C)`` log-probabilities and the correction.
+    """
+    scaled = confidence_scale(log_proba, confidence)[:, None, None] * log_proba
+    if known is None:
+        factor, _ = fit_factor(scaled, val_labels, FACTOR_SPREAD)
+        scaled = (factor[:, None, None] * scaled).log_softmax(-1)
+        shares = share_correction(scaled, val_labels) * float(estimate_shares)
+        known = Correction(factor, shares)
+    else:
+        scaled = (known.factor[:, None, None] * scaled).log_softmax(-1)
+    if problem.shares is not None:
+        return match_shares(scaled, problem.pool, problem.shares.expand_as(known.shares)), known
+    if not bool(known.shares.any()):
+        return scaled, known
+    predicted = mean_probabilities(scaled, problem.pool)
+    shares = torch.maximum(predicted + known.shares, SMALLEST_SHARE * predicted)
+    return match_shares(scaled, problem.pool, shares / shares.sum(1, keepdim=True)), known
+
+
+def fit_factor(log_proba: Tensor, labels: Tensor, spread: float = 1.0) -> tuple[Tensor, Tensor]:
+    """``(R,)`` factor of log-probabilities with the highest posterior, and its log-likelihood.
+
+    Args:
+        log_proba: ``(R, n, C)``, up to a constant per node.
+        labels: ``(R, n)``, -1 elsewhere. Without labels, the factor is one.
+        spread: standard deviation of the logarithm of the factor in the prior.
+    """
+    rows = (labels >= 0).any(0).nonzero().flatten()
+    targets = labels[:, rows]
+    factors = FACTORS.to(log_proba)
+    scaled = (factors[:, None, None, None] * log_proba[:, rows]).log_softmax(-1)
+    index = targets.clamp_min(0)[None, ..., None].expand(len(factors), -1, -1, 1)
+    of_label = scaled.gather(-1, index).squeeze(-1) * (targets >= 0)
+    likelihood = of_label.sum(-1)  # (factors, R)
+    prior = (factors.log() / spread).square()[:, None] / 2
+    best = (likelihood - prior).argmax(0)
+    return factors[best], likelihood.gather(0, best[None]).squeeze(0)
+
+
+def share_correction(log_proba: Tensor, labels: Tensor) -> Tensor:
+    """``(R, C)`` class shares among labels minus the mean prediction for them, shrunk."""
+    known = labels >= 0
+    rows = known.any(0).nonzero().flatten()
+    known, targets = known[:, rows, None].to(log_proba.dtype), labels[:, rows]
+    one_hot = torch.nn.functional.one_hot(targets.clamp_min(0), log_proba.shape[-1])
+    difference = (known * (one_hot - log_proba[:, rows].exp())).sum(1)
+    return difference / (known.sum(1) + SHARE_LABELS)

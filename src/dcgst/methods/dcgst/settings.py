@@ -1,0 +1,116 @@
+"""Settings of DC-GST and its presets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dcgst.methods.core.network import NeuralMethod
+from dcgst.methods.core.params import param
+from dcgst.methods.dcgst.candidates import CLASS_BALANCE
+from dcgst.nn.base import BACKBONES, Backbone
+
+EDGE = "edge predictor"
+SELECTION = "selection"
+UNSPECIFIED = "details that the paper does not specify"
+
+
+def paper_preset(alpha: float, beta: float, gamma: float, **settings: Any) -> dict[str, Any]:
+    """The paper's method with its published weights for one dataset."""
+    return {
+        "cmd_weight": alpha,
+        "predictor_weight": beta,
+        "ner_weight": gamma,
+        "experts": False,
+        "backbone": "gcn",
+        "edge_predictor": True,
+        "ner_reduction": "sum",
+        **settings,
+    }
+
+
+@dataclass(eq=False, kw_only=True)
+class Settings(NeuralMethod):
+    """The settings of :class:`DCGST`.
+
+    The ``paper/`` presets have the published weights and learning rate. Details that the paper does
+    not specify are the same in all presets, except for ``ner_reduction`` and ``feature_norm``.
+    """
+
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "default": {},
+        "paper/cora": paper_preset(8.0, 0.3, 0.1, feature_norm="none"),
+        "paper/citeseer": paper_preset(18.0, 0.6, 0.4, feature_norm="row"),
+        "paper/pubmed": paper_preset(13.0, 1.5, 0.7, lr=0.001),
+        "paper/ogbn-arxiv": paper_preset(26.0, 0.7, 0.6, lr=0.001, feature_norm="none"),
+    }
+
+    experts: bool = param(
+        True, "combine the predictions of simple methods with those of teacher and students"
+    )
+    refit: bool = param(
+        True, "with experts: fit again on the validation labels, after they have set the weights"
+    )
+    random_validation: bool = param(
+        True, "with experts: the validation nodes are a random sample, so estimate class shares"
+    )
+    backbone: str | type[Backbone] = param(
+        "sign", "the network: a name, or a subclass of Backbone", registry=BACKBONES
+    )
+    stage_epochs: int = param(20, "epochs per stage", low=1)
+    student_epochs: int = param(100, "epochs of the student", low=1)
+    max_stages: int = param(20, "maximum number of stages", low=1)
+    stage_patience: int = param(5, "stages without a lower CMD before stopping", low=1)
+    growth: float = param(0.5, "K is multiplied by 1 + growth after each stage", low=0, symbol="λ")
+
+    ner_weight: float = param(0.1, "weight of NER", low=0, symbol="γ", group=SELECTION)
+    criterion: str = param(
+        "shift",
+        "select by shift and NER, or by confidence alone",
+        choices=("shift", "confidence"),
+        group=SELECTION,
+    )
+
+    edge_predictor: bool = param(
+        False, "train on graph variants instead of the original graph; see edge predictor below"
+    )
+    cmd_weight: float = param(
+        8.0, "weight of the CMD in the loss of the edge predictor", low=0, symbol="α", group=EDGE
+    )
+    predictor_weight: float = param(
+        0.3, "weight of that loss in the loss of the teacher", low=0, symbol="β", group=EDGE
+    )
+    edge_nodes: int = param(
+        200, "most shifted nodes, whose edges may change", low=0, symbol="m", group=EDGE
+    )
+    edge_pairs: int = param(
+        1000, "further node pairs by feature similarity", low=0, symbol="e", group=EDGE
+    )
+    edge_temperature: float = param(
+        1.2, "temperature of edge sampling", low=1e-3, symbol="τ", group=EDGE
+    )
+
+    class_balance: str = param(
+        "balanced",
+        "how candidates and pseudo-labels are divided among classes: uniform, predicted (in "
+        "proportion to predicted class frequencies), balanced (in proportion to their square "
+        "root), or none (K candidates per class, the best half of all)",
+        choices=CLASS_BALANCE,
+        group=UNSPECIFIED,
+    )
+    ner_reduction: str = param(
+        "mean",
+        "NER of a set: sum or mean over its nodes",
+        choices=("sum", "mean"),
+        group=UNSPECIFIED,
+    )
+    accumulate: bool = param(
+        False, "keep pseudo-labels once selected; else select all again", group=UNSPECIFIED
+    )
+    cmd_trains: str = param(
+        "predictor",
+        "parameters trained by the CMD: teacher and predictor, or the predictor alone",
+        choices=("both", "predictor"),
+        group=UNSPECIFIED,
+    )

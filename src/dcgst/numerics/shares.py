@@ -1,0 +1,36 @@
+"""Class shares: the mean probabilities of a set of nodes."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+SAMPLE = 20_000
+"""Number of nodes that offsets are computed from."""
+
+SMALLEST = 1e-6
+
+
+def mean_probabilities(log_proba: Tensor, nodes: Tensor) -> Tensor:
+    """``(R, C)`` mean probabilities of nodes ``(R, n)`` from ``(R, n, C)`` log-probabilities."""
+    total = (log_proba.exp() * nodes[..., None]).sum(1)
+    return total / nodes.sum(1, keepdim=True).clamp_min(1)
+
+
+def match_shares(log_proba: Tensor, nodes: Tensor, shares: Tensor, iterations: int = 50) -> Tensor:
+    """Add a constant per class so that the mean probabilities of some nodes are ``shares``.
+
+    Args:
+        log_proba: ``(R, n, C)``.
+        nodes: ``(R, n)`` bool.
+        shares: ``(R, C)``; each row sums to one.
+        iterations: of the search. On large graphs it uses every k-th node.
+    """
+    step = max(1, log_proba.shape[1] // SAMPLE)
+    sample, within = log_proba[:, ::step], nodes[:, ::step]
+    offset = torch.zeros_like(shares)
+    target = shares.clamp_min(SMALLEST).log()
+    for _ in range(iterations):
+        mean = mean_probabilities((sample + offset[:, None]).log_softmax(-1), within)
+        offset = offset + 0.7 * (target - mean.clamp_min(SMALLEST).log())
+    return (log_proba + offset[:, None]).log_softmax(-1)

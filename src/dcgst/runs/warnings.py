@@ -1,0 +1,42 @@
+"""What a user should know about the predictions of a run before using them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dcgst.graph import UNKNOWN
+from dcgst.runs.run import Run
+
+LARGE_DIFFERENCE = 0.15
+"""Half the sum of differences between class shares from which a warning is given."""
+
+LITTLE_CONFIDENCE = 0.1
+"""Mean confidence above the largest class share from which the classes count as learnable."""
+
+
+def prediction_warnings(run: Run) -> list[str]:
+    """Warnings about class shares and about classes that cannot be told apart."""
+    pool = run.split.pool[0]
+    if not pool.any():
+        return []
+    proba = run.result.proba[pool]
+    predicted = proba.mean(axis=0)
+    warnings = []
+    if proba.max(axis=1).mean() < predicted.max() + LITTLE_CONFIDENCE:
+        warnings.append(
+            "the graph and the features say little about these classes: the probabilities are "
+            "close to the class shares. More labels, other features or other edges may help"
+        )
+    train = run.graph.labels[run.split.train[0]]
+    labeled = np.bincount(train[train != UNKNOWN], minlength=len(predicted)) / train.size
+    if run.info["settings"].get("prior") is None:
+        difference = np.abs(predicted - labeled)
+        if difference.sum() / 2 > LARGE_DIFFERENCE:
+            most = np.argsort(-difference, kind="stable")[:3]
+            names = run.graph.class_names
+            parts = [f"{names[c]} {predicted[c]:.0%}, not {labeled[c]:.0%}" for c in most]
+            warnings.append(
+                f"the predicted class shares differ from those of your labels: {'; '.join(parts)}. "
+                f"If you know the true shares, give them: --prior {names[most[0]]}=SHARE"
+            )
+    return warnings

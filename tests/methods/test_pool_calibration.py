@@ -1,0 +1,159 @@
+"""Calibration of the combined prediction: confidence, class shares, known shares."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from dcgst.methods.dcgst.calibration import (
+    Correction,
+    calibrate,
+    fit_factor,
+    share_correction,
+)
+from dcgst.numerics.shares import match_shares, mean_probabilities
+from tests.methods.helpers import draw, ring_problem
+
+N = 30
+NONE = torch.full((2, N), -1)
+
+
+@pytest.fixture
+def problem():
+    """Two fits: nodes 0 and 1 are labeled, nodes 2 to 5 are for validation."""
+    labels = np.full((2, N), -1)
+    labels[:, 0], labels[:, 1] = 0, 1
+    pool = np.ones((2, N), dtype=bool)
+    pool[:, :6] = False
+    return ring_problem(labels, num_classes=3, pool=pool, seeds=(0, 1))
+
+
+@pytest.fixture
+def log_proba():
+    return (2 * draw(0, 2, N, 3)).log_softmax(-1)
+
+
+def mean_confidence(log_proba) -> list[float]:
+    return log_proba.exp().amax(-1).mean(1).tolist()
+
+
+def test_without_validation_labels_only_the_confidence_changes(problem, log_proba):
+    target = torch.tensor([0.5, 0.9])
+    found, correction = calibrate(
+        problem, log_proba, target, NONE, known=None, estimate_shares=True
+    )
+    assert mean_confidence(found) == pytest.approx([0.5, 0.9], abs=1e-3)
+    assert torch.equal(found.argmax(-1), log_proba.argmax(-1))
+    assert correction.factor.tolist() == pytest.approx([1, 1])
+    assert not correction.shares.any()
+
+
+def test_right_validation_labels_raise_the_confidence_and_wrong_ones_lower_it(problem, log_proba):
+    val = NONE.clone()
+    val[0, 2:6] = log_proba[0, 2:6].argmax(-1)
+    val[1, 2:6] = log_proba[1, 2:6].argmin(-1)
+    _, correction = calibrate(
+        problem, log_proba, torch.tensor([0.6, 0.6]), val, known=None, estimate_shares=False
+    )
+    assert correction.factor[0] > 1 > correction.factor[1]
+    assert not correction.shares.any()
+
+
+def test_random_validation_labels_correct_the_class_shares(problem, log_proba):
+    val = NONE.clone()
+    val[:, 2:6] = 2
+    arguments = problem, log_proba, torch.tensor([0.6, 0.6]), val
+    plain, _ = calibrate(*arguments, known=None, estimate_shares=False)
+    found, correction = calibrate(*arguments, known=None, estimate_shares=True)
+    expected = (torch.eye(3)[2] - plain[:, 2:6].exp()).sum(1) / (4 + 40)
+    torch.testing.assert_close(correction.shares, expected)
+    before, after = (mean_probabilities(p, problem.pool) for p in (plain, found))
+    torch.testing.assert_close(after, before + expected, atol=2e-4, rtol=0)
+    assert (after[:, 2] > before[:, 2]).all()
+
+
+def test_a_known_correction_is_applied(problem, log_proba):
+    target = torch.tensor([0.6, 0.6])
+    known = Correction(torch.tensor([0.5, 2.0]), torch.tensor([[0.05, -0.05, 0.0]] * 2))
+    found, same = calibrate(problem, log_proba, target, NONE, known=known, estimate_shares=True)
+    assert same is known
+    plain, _ = calibrate(problem, log_proba, target, NONE, known=None, estimate_shares=True)
+    scaled = (known.factor[:, None, None] * plain).log_softmax(-1)
+    expected = mean_probabilities(scaled, problem.pool) + known.shares
+    got = mean_probabilities(found, problem.pool)
+    torch.testing.assert_close(got, expected, atol=2e-4, rtol=0)
+
+
+def test_shares_are_not_corrected_to_nothing(problem, log_proba):
+    known = Correction(torch.ones(2), torch.tensor([[-0.9, 0.45, 0.45]] * 2))
+    found, _ = calibrate(
+        problem, log_proba, torch.tensor([0.6, 0.6]), NONE, known=known, estimate_shares=True
+    )
+    assert (mean_probabilities(found, problem.pool)[:, 0] > 0.02).all()
+
+
+def test_given_shares_are_used_as_they_are(problem, log_proba):
+    shares = torch.tensor([0.1, 0.2, 0.7])
+    val = NONE.clone()
+    val[:, 2:6] = 0
+    found, _ = calibrate(
+        replace(problem, shares=shares),
+        log_proba,
+        torch.tensor([0.6, 0.6]),
+        val,
+        known=None,
+        estimate_shares=True,
+    )
+    got = mean_probabilities(found, problem.pool)
+    torch.testing.assert_close(got, shares.expand(2, -1), atol=2e-4, rtol=0)
+
+
+def test_the_factor_maximizes_likelihood_times_prior():
+    proba = torch.full((2, 6, 2), 0.5)
+    proba[:, :4] = torch.tensor([0.8, 0.2])
+    val = torch.full((2, 6), -1)
+    val[0, :4] = torch.tensor([0, 0, 0, 1])
+    for spread in (1.0, 0.25):
+        factor, likelihood = fit_factor(proba.log(), val, spread)
+        assert float(factor[1]) == pytest.approx(1)
+        assert float(likelihood[1]) == 0
+
+        def posterior(f, spread=spread):
+            odds = 4**f
+            right, wrong = odds / (1 + odds), 1 / (1 + odds)
+            return 3 * math.log(right) + math.log(wrong) - (math.log(f) / spread) ** 2 / 2
+
+        best = max((10 ** (-0.9 + 0.05 * k) for k in range(31)), key=posterior)
+        assert float(factor[0]) == pytest.approx(best, rel=1e-4)
+        of_labels = posterior(best) + (math.log(best) / spread) ** 2 / 2
+        assert float(likelihood[0]) == pytest.approx(of_labels, rel=1e-4)
+
+
+def test_without_labels_there_is_no_share_correction(log_proba):
+    assert share_correction(log_proba, NONE).tolist() == [[0, 0, 0]] * 2
+
+
+def test_matching_changes_odds_by_a_constant_per_class(log_proba):
+    nodes = torch.ones(2, N, dtype=torch.bool)
+    nodes[:, :10] = False
+    shares = torch.tensor([[0.6, 0.3, 0.1], [0.05, 0.05, 0.9]])
+    matched = match_shares(log_proba, nodes, shares)
+    got = mean_probabilities(matched, nodes)
+    torch.testing.assert_close(got, shares, atol=2e-4, rtol=0)
+    change = matched - log_proba
+    relative = change - change[..., :1]
+    torch.testing.assert_close(relative, relative[:, :1].expand_as(relative), atol=1e-4, rtol=0)
+
+
+def test_large_graphs_are_matched_on_a_sample(monkeypatch):
+    log_proba = (2 * draw(0, 1, 200, 2)).log_softmax(-1)
+    nodes = torch.ones(1, 200, dtype=torch.bool)
+    monkeypatch.setattr("dcgst.numerics.shares.SAMPLE", 50)
+    shares = torch.tensor([[0.2, 0.8]])
+    matched = match_shares(log_proba, nodes, shares)
+    every_fourth = mean_probabilities(matched[:, ::4], nodes[:, ::4])
+    torch.testing.assert_close(every_fourth, shares, atol=2e-4, rtol=0)
