@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from dcgst.datasets import synthetic
 from dcgst.graph import Graph
 from dcgst.methods import GCN, GaussianProcess
 from dcgst.methods.gaussian_process import (
@@ -17,7 +18,7 @@ from dcgst.methods.gaussian_process import (
     spread_over_classes,
     squared_distance,
 )
-from dcgst.splits import Split
+from dcgst.splits import Split, sample
 
 
 @pytest.fixture
@@ -142,3 +143,23 @@ def test_a_class_without_labels_is_never_predicted(rng):
     model = GaussianProcess(steps=5).fit(graph, Split.of(train))
     assert model.proba_.shape == (200, 3)
     assert model.proba_[:, 2].max() < 1e-3
+
+
+def test_many_labels_share_a_kernel_learned_from_some(monkeypatch):
+    graph = synthetic(300, 3, features=8, seed=4)
+    split = sample(graph, "uniform", per_class=40, runs=1)
+    sizes = []
+    fit = Kernel.fit
+
+    def recorded(self, targets, steps, strength):
+        sizes.append(len(targets))
+        fit(self, targets, steps, strength)
+
+    monkeypatch.setattr(Kernel, "fit", recorded)
+    monkeypatch.setattr("dcgst.methods.gaussian_process.KERNEL_LABELS", 30)
+    few = GaussianProcess(steps=20).fit(graph, split)
+    monkeypatch.setattr("dcgst.methods.gaussian_process.KERNEL_LABELS", 500)
+    everything = GaussianProcess(steps=20).fit(graph, split)
+    assert sizes == [30, 120]
+    assert (few.labels_ == everything.labels_).mean() > 0.9
+    assert not np.array_equal(few.proba_, everything.proba_)

@@ -21,6 +21,9 @@ CENTER = {"PageRank": 2.5, "2 hops": 0.5, "degree": -1.0}
 SAMPLE = 400
 """Nodes from which the typical distance of each block is computed."""
 
+KERNEL_LABELS = 250
+"""Labels from which the kernel is learned, spread over the classes, if there are more."""
+
 BLOCK = 4096
 JITTER = 1e-4
 MAX_PSEUDO_LABELS = 1000
@@ -75,13 +78,19 @@ class GaussianProcess(Method):
         self, blocks: dict[str, Tensor], labels: Tensor, num_classes: int, trust: float
     ) -> Tensor:
         """``(n, C)`` logits of one fit from its training labels ``(n,)``."""
-        nodes = spread_over_classes(labels, num_classes, self.max_labels)
-        targets = torch.zeros(len(nodes), num_classes, dtype=torch.double)
-        targets[torch.arange(len(nodes)), labels[nodes].cpu()] = 1
-        present = targets.any(0)
-        targets = targets - present / present.sum()
-        kernel = Kernel(blocks, nodes)
-        kernel.fit(targets, self.steps, strength=0.3 + 1.7 * (1 - trust))
+        nodes, few = (
+            spread_over_classes(labels, num_classes, count)
+            for count in (self.max_labels, min(self.max_labels, KERNEL_LABELS))
+        )
+        present = torch.bincount(labels[labels >= 0].cpu(), minlength=num_classes) > 0
+
+        def targets_of(chosen: Tensor) -> Tensor:
+            one_hot = F.one_hot(labels[chosen].cpu(), num_classes).double()
+            return one_hot - present / present.sum()
+
+        kernel = Kernel(blocks, few)
+        kernel.fit(targets_of(few), self.steps, strength=0.3 + 1.7 * (1 - trust))
+        kernel, targets = kernel.on(nodes), targets_of(nodes)
         inverse = kernel.matrix().inverse()
         coefficients = inverse @ targets
         left_out = targets - coefficients / inverse.diagonal()[:, None]
@@ -123,7 +132,7 @@ class Kernel:
     """
 
     def __init__(self, blocks: dict[str, Tensor], nodes: Tensor) -> None:
-        self.blocks, self.nodes = list(blocks.values()), nodes
+        self.named_blocks, self.blocks, self.nodes = blocks, list(blocks.values()), nodes
         self.center = torch.tensor([CENTER.get(name, 0.0) for name in blocks], dtype=torch.double)
         self.log_weights = self.center.clone()
         self.log_lengths = torch.zeros_like(self.center)
@@ -151,7 +160,10 @@ class Kernel:
         return kernel + (noise + JITTER).diag()
 
     def fit(self, targets: Tensor, steps: int, strength: float) -> None:
-        """Maximize marginal likelihood times prior by Adam; targets ``(m, C)`` are centered."""
+        """Maximize marginal likelihood times prior by Adam; targets ``(m, C)`` are centered.
+
+        The time grows with the cube of m.
+        """
         count, classes = targets.shape
         log_variance = torch.tensor(-math.log(classes), dtype=torch.double)
         parameters = [self.log_weights, self.log_lengths, self.log_noise, log_variance]
@@ -174,6 +186,15 @@ class Kernel:
                 optimizer.step()
         for parameter in parameters:
             parameter.requires_grad_(False)
+
+    def on(self, nodes: Tensor) -> Kernel:
+        """The same kernel for other labeled nodes."""
+        if torch.equal(nodes, self.nodes):
+            return self
+        other = Kernel(self.named_blocks, nodes)
+        other.log_weights, other.log_lengths = self.log_weights, self.log_lengths
+        other.log_noise = self.log_noise
+        return other
 
     def apply(self, coefficients: Tensor) -> Tensor:
         """``(n, C)`` kernel between all nodes and the labeled nodes, times ``(m, C)``."""

@@ -161,12 +161,6 @@ class SparseMatrix:
         loops = self.values.new_full((*self.values.shape[:-1], pattern.num_rows), weight)
         return SparseMatrix(pattern, torch.cat([self.values, loops], dim=-1)[..., order])
 
-    def to_dense(self) -> Tensor:
-        """``(n, d)``; for a matrix with one set of values."""
-        dense = torch.zeros(self.shape, dtype=self.values.dtype, device=self.values.device)
-        dense[self.pattern.rows, self.pattern.indices] = self.values
-        return dense
-
     def select_rows(self, rows: Tensor) -> SparseMatrix:
         """Select rows, in the given order; differentiable in the values.
 

@@ -21,9 +21,6 @@ from dcgst.nn.base import BACKBONES, Backbone, Output, receptive_field
 from dcgst.numerics.normalize import Features, scale_rows
 from dcgst.numerics.sparse import SparseMatrix
 
-DENSE = 20_000_000
-"""Sparse features with up to this many entries, zeros included, may be made dense."""
-
 Loss = Callable[[Output, Tensor, Tensor], Tensor]
 """A function ``loss(output, rows, targets)`` that returns ``(R,)``.
 
@@ -160,14 +157,12 @@ class Network:
     ) -> Callable[[], Tensor]:
         """Return a function that computes the loss ``(R,)`` of ``(R, n)`` labels, with dropout.
 
-        Without edges, only the labeled rows of each fit are computed.
+        Without edges and with dense features, only the labeled rows of each fit are computed.
         """
-        sparse = isinstance(self.x, SparseMatrix)
-        small = not sparse or self.x.shape[0] * self.x.shape[1] <= DENSE
-        if loss is None and self.model.hops == 0 and small:
+        if loss is None and self.model.hops == 0 and isinstance(self.x, Tensor):
             rows, targets = own_rows(labels)
             streams = Streams(seeds, labels.device, (targets >= 0).sum(1).tolist())
-            x = self.x.to_dense()[rows] if isinstance(self.x, SparseMatrix) else self.x[rows]
+            x = self.x[rows]
             return lambda: cross_entropy(self.model(x, self.operator, streams).logits, targets)
         streams, rows = Streams(seeds, labels.device), labeled_rows(labels)
         targets = labels[:, rows]
