@@ -62,3 +62,14 @@ def test_labels_around_one_node_are_concentrated_and_random_labels_are_not():
 def test_trust_falls_from_one_to_zero():
     values = representativeness(torch.tensor([0.5, 1.25, 1.75, 2.25, 9.0])).tolist()
     assert values == [1, 1, 0.5, 0, 0]
+
+
+def test_many_labels_are_compared_from_some_of_them(monkeypatch):
+    graph = synthetic(nodes=600, seed=1)
+    adjacency = SparseMatrix.from_scipy(graph.adjacency)
+    labeled = torch.from_numpy(sample(graph, "ppr-s", per_class=40, runs=1).train)
+    exact = concentration(labeled, adjacency).item()
+    monkeypatch.setattr("dcgst.shift.concentration.MOST_STARTS", 50)
+    assert concentration(labeled, adjacency).item() == pytest.approx(exact, rel=0.15)
+    monkeypatch.setattr("dcgst.shift.concentration.MOST_STARTS", 159)  # every second of 160
+    assert concentration(labeled, adjacency).item() != exact
