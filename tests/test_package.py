@@ -69,7 +69,7 @@ def clean(environment: Path) -> dict[str, str]:
 
 
 def test_optional_packages_are_absent(environment, tmp_path):
-    code = "import importlib.util as u; print([u.find_spec(m) for m in ('pytest', 'optuna')])"
+    code = "import importlib.util as u; print([u.find_spec(m) for m in ('pytest', 'mkdocs')])"
     printed = run(environment / "python", "-c", code, cwd=tmp_path, env=clean(environment))
     assert printed.strip() == "[None, None]"
 

@@ -61,6 +61,27 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 
+def append_line(path: Path, text: str) -> None:
+    """Append a line to a file and flush it to disk.
+
+    A line that an interrupted write left incomplete stays a line of its own.
+    """
+    line = (text + "\n").encode()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "ab") as file:
+        if file.tell() and not _ends_with_newline(path):
+            line = b"\n" + line
+        file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _ends_with_newline(path: Path) -> bool:
+    with open(path, "rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"
+
+
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]], *, spreadsheet: bool = False) -> None:
     """Write a table as CSV atomically; ``spreadsheet`` as in :func:`rows_to_csv`."""
     write_text(path, rows_to_csv(rows, spreadsheet=spreadsheet))

@@ -1,4 +1,4 @@
-"""Hyperparameter search on runs that are not reported."""
+"""Search for settings on runs that are not reported."""
 
 from __future__ import annotations
 
@@ -8,76 +8,127 @@ import numpy as np
 import pytest
 
 from dcgst.bench.protocol import Labels
-from dcgst.bench.tuning import SPACES, Range, Search, hold_out, tune
-from dcgst.datasets import synthetic
+from dcgst.bench.tuning import (
+    SPACES,
+    UNSPECIFIED,
+    Range,
+    Search,
+    draw,
+    labels_by_rate,
+    read_trials,
+    space_of,
+    summarize,
+    tune,
+)
+from dcgst.datasets import load
 from dcgst.errors import InputError
 from dcgst.methods import METHODS, method
-from dcgst.splits import sample
 
 LABELS = Labels("uniform", per_class=3, runs=2, first_run=10)
-
-
-@pytest.fixture(scope="module")
-def graph():
-    return synthetic(200, 3, features=8, labels_per_class=4, seed=1)
-
-
-def test_held_out_nodes_are_in_no_other_set(graph):
-    split = sample(graph, "uniform", per_class=3, runs=3, first_run=10)
-    visible, held_out = hold_out(split, 0.2)
-    assert not (held_out & (visible.train | visible.val | visible.pool)).any()
-    np.testing.assert_array_equal(held_out | visible.pool, split.pool)
-    np.testing.assert_array_equal(held_out.sum(axis=1), np.round(0.2 * split.pool.sum(axis=1)))
-    assert (held_out[0] != held_out[1]).any()
-    np.testing.assert_array_equal(hold_out(split[1], 0.2)[1][0], held_out[1])
+GRAPH = "synthetic/200"
+LP = Search(GRAPH, "lp", (LABELS,))
 
 
 def test_reported_runs_and_unknown_methods_raise():
+    reported = Labels("uniform", per_class=3, first_run=9)
     with pytest.raises(InputError, match="first_run must be at least 10 for tuning, got 9"):
-        Search("gcn", Labels("uniform", per_class=3, first_run=9)).check()
+        Search(GRAPH, "gcn", (LABELS, reported)).check()
     with pytest.raises(InputError, match="unknown method to tune 'majority'"):
-        Search("majority", LABELS).check()
+        Search(GRAPH, "majority", (LABELS,)).check()
 
 
-@pytest.mark.parametrize("name", SPACES)
-def test_search_space_contains_the_default_and_valid_settings(name):
-    defaults = METHODS[name].from_preset().get_params()
-    for setting, values in SPACES[name].items():
+PRESETS = [(name, "default") for name in SPACES] + [
+    ("dcgst", preset) for preset in METHODS["dcgst"].presets if preset != "default"
+]
+
+
+@pytest.mark.parametrize(("name", "preset"), PRESETS)
+def test_search_space_contains_the_preset_and_valid_settings(name, preset):
+    values_of = METHODS[name].from_preset(preset).get_params()
+    for setting, values in space_of(name, preset).items():
         if isinstance(values, Range):
-            assert values.low <= defaults[setting] <= values.high
+            assert values.low <= values_of[setting] <= values.high
         else:
-            assert defaults[setting] in values
+            assert values_of[setting] in values
             for value in values:
-                method(name, **{setting: value})
+                method(name, **{setting: value}).check_values()
 
 
-def test_study_starts_with_the_preset_and_continues(graph, tmp_path):
-    path = tmp_path / "studies" / "lp.journal"
-    search, reported = Search("lp", LABELS), []
-    first = tune(search, graph, path, 2, lambda number, _: reported.append(number))
+def test_published_settings_are_not_searched():
+    published = {"cmd_weight", "predictor_weight", "ner_weight", "lr", "growth", "weight_decay"}
+    assert not published & set(UNSPECIFIED)
+    assert space_of("dcgst", "default") is SPACES["dcgst"]
+
+
+def test_trials_are_the_preset_and_then_random_settings():
+    search = Search(GRAPH, "dcgst", (LABELS,), "paper/cora")
+    preset = method("dcgst", "paper/cora").get_params()
+    assert search.settings(0) == {name: preset[name] for name in UNSPECIFIED}
+    drawn = [search.settings(trial) for trial in range(1, 40)]
+    for name, values in UNSPECIFIED.items():
+        assert {settings[name] for settings in drawn} == set(values)
+    assert drawn[3] == search.settings(4), "a trial depends on its number only"
+
+
+def test_ranges_are_drawn_on_their_scale():
+    rng = np.random.default_rng(0)
+    log = [draw(Range(1e-4, 1.0), rng) for _ in range(2000)]
+    linear = [draw(Range(0.0, 1.0, log=False), rng) for _ in range(2000)]
+    assert min(log) >= 1e-4
+    assert max(log) <= 1
+    assert np.median(log) == pytest.approx(1e-2, rel=0.4)
+    assert np.median(linear) == pytest.approx(0.5, abs=0.05)
+
+
+def test_score_is_the_accuracy_on_the_validation_nodes_of_all_runs_and_rates():
+    search = Search(GRAPH, "lp", labels_by_rate(LABELS, (0.05, 0.1)))
+    assert [labels.rate for labels in search.labels] == [0.05, 0.1]
+    search = Search(GRAPH, "lp", (LABELS, Labels("uniform", per_class=6, runs=1, first_run=12)))
+    graph = load(GRAPH)
+    right = []
+    for labels in search.labels:
+        split = labels.sample(graph)
+        results = method("lp", **search.settings(1)).fit_runs(graph, split)
+        for result, val in zip(results, split.val, strict=True):
+            right.extend((result.proba.argmax(axis=1) == graph.labels)[val])
+    assert search.score(1) == pytest.approx(100 * np.mean(right))
+
+
+def test_study_starts_with_the_preset_and_continues(tmp_path):
+    path = tmp_path / "studies" / "lp.jsonl"
+    reported = []
+    first = tune(LP, path, 2, report=lambda count, _: reported.append(count))
     assert first["trials"][0]["settings"] == {"alpha": 0.99}
     assert first["preset_score"] == first["trials"][0]["score"]
-    second = tune(search, graph, path, 4, lambda number, _: reported.append(number))
-    assert reported == [0, 1, 2, 3]
+    second = tune(LP, path, 4, report=lambda count, _: reported.append(count))
+    assert reported == [1, 2, 3, 4]
     assert second["trials"][:2] == first["trials"]
     assert second["best"]["score"] == max(trial["score"] for trial in second["trials"])
     assert json.loads(path.with_suffix(".json").read_text()) == second
-    assert tune(search, graph, path, 4) == second, "a complete study runs no more trials"
+    assert tune(LP, path, 4) == second, "a complete study runs no more trials"
+    assert len(path.read_text().splitlines()) == 4
 
 
-def test_name_of_a_study_stays_the_same():
-    # The name identifies the study in its journal, so a change would orphan existing studies.
-    expected = "Labels(sampler='uniform', rate=None, per_class=3, runs=2, first_run=10)"
-    assert str(LABELS) == expected
+def test_trials_in_parallel_are_the_same(tmp_path):
+    alone = tune(LP, tmp_path / "alone.jsonl", 3)
+    together = tune(LP, tmp_path / "together.jsonl", 3, workers=2)
+    assert together == alone
 
 
-def test_score_is_the_accuracy_on_held_out_nodes(graph):
-    split = LABELS.sample(graph)
-    visible, held_out = hold_out(split, 0.2)
-    results = method("lp", alpha=0.5).fit_runs(graph, visible)
-    accuracies = [
-        (result.labels == graph.labels)[mask].mean()
-        for result, mask in zip(results, held_out, strict=True)
-    ]
-    score = Search("lp", LABELS).score(graph, split, {"alpha": 0.5})
-    assert score == pytest.approx(100 * np.mean(accuracies))
+def test_an_interrupted_line_is_run_again(tmp_path):
+    path = tmp_path / "lp.jsonl"
+    expected = tune(LP, path, 3)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:2], lines[2][:20]]))
+    assert sorted(read_trials(path)) == [0, 1]
+    assert tune(LP, path, 3) == expected
+
+
+def test_the_first_of_equally_good_trials_is_the_best():
+    assert summarize(LP, {0: 70.0, 1: 80.0, 2: 80.0})["best"]["settings"] == LP.settings(1)
+
+
+def test_names_of_files_differ_between_searches():
+    paper = Search("cora", "dcgst", labels_by_rate(LABELS, (0.005, 0.01)), "paper/cora")
+    assert paper.file_name == "dcgst-paper-cora-uniform-0.5-1-percent-runs-10-11.jsonl"
+    assert LP.file_name == "lp-default-uniform-3-per-class-runs-10-11.jsonl"

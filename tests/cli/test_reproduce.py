@@ -79,7 +79,6 @@ def test_failed_cells_exit_with_1(reproduce, monkeypatch):
 
 
 def test_tune_prints_the_best_settings_as_a_command(tmp_path):
-    pytest.importorskip("optuna")
     done = dcgst("tune", "--method", "lp", "--dataset", "synthetic/200", "--runs", 2,
                  "--trials", 2, "--studies", tmp_path)  # fmt: skip
     assert done.code == 0, done.err
@@ -91,12 +90,19 @@ def test_tune_prints_the_best_settings_as_a_command(tmp_path):
 
 
 def test_tune_prints_json(tmp_path):
-    pytest.importorskip("optuna")
     done = dcgst("tune", "--method", "lp", "--dataset", "synthetic/200", "--runs", 1,
                  "--trials", 1, "--studies", tmp_path, "--json")  # fmt: skip
     found = json.loads(done.out)
     assert len(found["trials"]) == 1
     assert found["best"]["settings"]
+
+
+def test_tune_on_several_rates(tmp_path):
+    done = dcgst("tune", "--method", "lp", "--dataset", "synthetic/200", "--runs", 1, "--rate",
+                 "0.05,0.1", "--trials", 1, "--studies", tmp_path, "--json")  # fmt: skip
+    assert [labels["rate"] for labels in json.loads(done.out)["labels"]] == [0.05, 0.1]
+    done = dcgst("tune", "--method", "lp", "--rate", "0.1,x", "--studies", tmp_path)
+    assert (done.code, "--rate must be numbers like 0.01,0.02; got 'x'" in done.words) == (2, True)
 
 
 def test_tune_refuses_reported_runs(tmp_path):

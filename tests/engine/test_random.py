@@ -35,7 +35,6 @@ def test_purposes_differ_and_keep_their_values():
     values = {purpose.name: purpose.value for purpose in Purpose}
     assert values == {
         "TRAINING": 0,
-        "HELD_OUT_POOL": 1,
         "VALIDATION_SPLIT": 3,
         "DIAGNOSIS": 4,
         "SUGGESTION": 5,
@@ -46,6 +45,7 @@ def test_purposes_differ_and_keep_their_values():
         "INFORMATION_GAIN": 60,
         "UNLABELED_SAMPLE": 70,
         "EDGE_EDITING": 80,
+        "TUNING": 90,
     }
     assert len(set(values.values())) == len(values)
 

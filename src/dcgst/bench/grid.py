@@ -148,7 +148,7 @@ def _run_pool(
         return []
     other_processes = set(active_children())
     pool = ProcessPoolExecutor(
-        min(workers, len(todo)), mp_context=get_context("spawn"), initializer=_init_worker
+        min(workers, len(todo)), mp_context=get_context("spawn"), initializer=init_worker
     )
     pending: dict[Future[Record], Cell] = {}
     try:
@@ -231,7 +231,7 @@ def _by_labeled_nodes(cells: Sequence[Cell]) -> list[list[Cell]]:
     return list(groups.values())
 
 
-def _init_worker() -> None:
+def init_worker() -> None:
     """Use one thread per process, and leave the handling of Ctrl-C to the parent process."""
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)

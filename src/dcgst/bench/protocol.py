@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,14 +35,12 @@ class Labels:
         validation: Number of validation nodes; None for the share that the paper uses.
     """
 
-    # Studies of dcgst.bench.tuning contain the repr of this class in their name. If the class or
-    # a field is renamed, existing studies are not continued.
     sampler: str = "released"
     rate: float | None = None
     per_class: int | None = None
     runs: int = 10
     first_run: int = 0
-    validation: int | None = field(default=None, repr=False)
+    validation: int | None = None
 
     def sample(self, graph: Graph) -> Split:
         """Sample a split of a graph."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from dcgst.bench.cells import Cell, key_of
 from dcgst.bench.protocol import Record
 from dcgst.errors import InputError
+from dcgst.files import append_line
 
 StoredRecord = dict[str, Any]
 """The fields of a record as read from a file."""
@@ -65,14 +65,7 @@ class Records:
     def add(self, record: Record) -> None:
         """Append a record to the file, and flush it to disk."""
         fields = dataclasses.asdict(record)
-        line = (json.dumps(fields, allow_nan=False, default=float) + "\n").encode()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with open(self.path, "ab") as file:
-            if file.tell() and not _ends_with_newline(self.path):
-                line = b"\n" + line  # an interrupted write left an incomplete line
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
+        append_line(self.path, json.dumps(fields, allow_nan=False, default=float))
         self._update(fields)
 
     def _update(self, record: StoredRecord) -> None:
@@ -113,9 +106,3 @@ def _read(path: Path) -> Iterator[StoredRecord]:
                 "fix or delete this line"
             )
         yield record
-
-
-def _ends_with_newline(path: Path) -> bool:
-    with open(path, "rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read(1) == b"\n"

@@ -1,34 +1,28 @@
-"""Hyperparameter search: the same number of trials for every method, never on reported runs."""
+"""Search for settings: the same number of trials for every method, never on reported runs."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dcgst.bench.grid import init_worker
 from dcgst.bench.protocol import Labels
+from dcgst.datasets import load
 from dcgst.engine.random import Purpose, derive
 from dcgst.errors import InputError, unknown_name
-from dcgst.evaluate.metrics import accuracy
-from dcgst.files import write_text
-from dcgst.graph import Graph
+from dcgst.files import append_line, write_text
 from dcgst.methods import method
-from dcgst.splits import Split
-
-if TYPE_CHECKING:
-    from optuna import Study, Trial
-    from optuna.trial import FrozenTrial
 
 NUM_REPORTED_RUNS = 10
 """Runs 0 to 9 are reported. Tuning uses later runs."""
-
-HELD_OUT_FRACTION = 0.2
-"""Fraction of the pool that is held out to score the trials."""
 
 
 @dataclass(frozen=True)
@@ -75,20 +69,43 @@ SPACES: dict[str, Space] = {
 }
 """Search space of each method."""
 
+UNSPECIFIED: Space = {
+    "cmd_trains": ("predictor", "both"),
+    "stage_epochs": (10, 20, 40, 100),
+    "class_balance": ("none", "uniform", "predicted", "balanced"),
+    "hidden": (32, 64, 128),
+    "dropout": (0.2, 0.5, 0.8),
+    "feature_norm": ("none", "row", "l2"),
+    "edge_nodes": (100, 200, 400),
+    "edge_pairs": (0, 1000, 3000),
+    "accumulate": (False, True),
+}
+"""Details that the paper of DC-GST does not specify: search space of its ``paper/`` presets."""
+
+
+def space_of(name: str, preset: str) -> Space:
+    """The search space of a method; published settings stay as they are."""
+    if name not in SPACES:
+        raise unknown_name("method to tune", name, SPACES)
+    return UNSPECIFIED if name == "dcgst" and preset.startswith("paper/") else SPACES[name]
+
 
 @dataclass(frozen=True)
 class Search:
-    """A hyperparameter search for one method.
+    """A search for settings of one method on one dataset.
 
     Attributes:
+        dataset: Name of the dataset.
         method: Name of the method.
-        labels: Label sampling. The runs must not be among the reported ones.
+        labels: Label sampling, once for each label rate. The runs must not be among the reported
+            ones.
         preset: Preset of all settings outside the search space.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
     """
 
+    dataset: str
     method: str
-    labels: Labels
+    labels: tuple[Labels, ...]
     preset: str = "default"
     device: str = "auto"
 
@@ -98,162 +115,144 @@ class Search:
         Raises:
             InputError: If the method has no search space, or if reported runs are included.
         """
-        if self.method not in SPACES:
-            raise unknown_name("method to tune", self.method, SPACES)
-        if self.labels.first_run < NUM_REPORTED_RUNS:
-            raise InputError(
-                f"first_run must be at least {NUM_REPORTED_RUNS} for tuning, got "
-                f"{self.labels.first_run}: runs 0 to {NUM_REPORTED_RUNS - 1} are the reported runs"
-            )
+        space_of(self.method, self.preset)
+        for labels in self.labels:
+            if labels.first_run < NUM_REPORTED_RUNS:
+                raise InputError(
+                    f"first_run must be at least {NUM_REPORTED_RUNS} for tuning, got "
+                    f"{labels.first_run}: runs 0 to {NUM_REPORTED_RUNS - 1} are the reported runs"
+                )
 
-    @property
-    def preset_settings(self) -> dict[str, Any]:
-        """Values of the preset for the settings in the search space."""
-        settings = method(self.method, self.preset).get_params()
-        return {name: settings[name] for name in SPACES[self.method]}
+    def settings(self, trial: int) -> dict[str, Any]:
+        """The settings of a trial: those of the preset, or random ones that depend on its number.
+
+        So all methods have the same number of trials, and trials can run in any order.
+        """
+        space = space_of(self.method, self.preset)
+        if trial == 0:
+            preset = method(self.method, self.preset).get_params()
+            return {name: preset[name] for name in space}
+        rng = np.random.default_rng(derive(trial, Purpose.TUNING))
+        return {name: draw(values, rng) for name, values in space.items()}
+
+    def score(self, trial: int) -> float:
+        """Fit all runs and return the accuracy on their validation nodes, in percent."""
+        graph = load(self.dataset)
+        settings = self.settings(trial)
+        right = total = 0
+        for labels in self.labels:
+            split = labels.sample(graph)
+            model = method(self.method, self.preset, **settings, device=self.device)
+            for result, val in zip(model.fit_runs(graph, split), split.val, strict=True):
+                right += int((result.proba.argmax(axis=1) == graph.labels)[val].sum())
+                total += int(val.sum())
+        return 100 * right / total
 
     @property
     def file_name(self) -> str:
-        """Name of the journal file, unique for each search on the same dataset."""
-        labels = self.labels
-        rate = f"{100 * labels.rate:g}-percent" if labels.rate else f"{labels.per_class}-per-class"
-        runs = f"runs-{labels.first_run}-{labels.first_run + labels.runs - 1}"
+        """Name of the file of trials, unique for each search on the same dataset."""
+        first = self.labels[0]
+        amounts = "-".join(
+            f"{100 * x.rate:g}" if x.rate is not None else str(x.per_class) for x in self.labels
+        )
+        unit = "percent" if first.rate is not None else "per-class"
+        runs = f"runs-{first.first_run}-{first.first_run + first.runs - 1}"
         preset = self.preset.replace("/", "-")
-        return f"{self.method}-{preset}-{labels.sampler}-{rate}-{runs}.journal"
-
-    def score(self, graph: Graph, split: Split, settings: dict[str, Any]) -> float:
-        """Fit the method and return the mean accuracy on held-out pool nodes, in percent."""
-        visible, held_out = hold_out(split, HELD_OUT_FRACTION)
-        model = method(self.method, self.preset, **settings, device=self.device)
-        results = model.fit_runs(graph, visible)
-        accuracies = [
-            accuracy(result.labels, graph.labels, mask)
-            for result, mask in zip(results, held_out & (graph.labels >= 0), strict=True)
-        ]
-        return 100 * float(np.mean(accuracies))
+        return f"{self.method}-{preset}-{first.sampler}-{amounts}-{unit}-{runs}.jsonl"
 
 
-def hold_out(split: Split, fraction: float) -> tuple[Split, NDArray[np.bool_]]:
-    """Remove a random fraction of the pool of each run.
-
-    Args:
-        split: Split of several runs.
-        fraction: Fraction of the pool to remove.
-
-    Returns:
-        The split without the removed nodes, and a mask of the removed nodes, ``(R, n)``.
-    """
-    held_out = np.zeros_like(split.pool)
-    for i, run in enumerate(split.runs):
-        pool = np.flatnonzero(split.pool[i])
-        rng = np.random.default_rng(derive(run, Purpose.HELD_OUT_POOL))
-        held_out[i, rng.permutation(pool)[: round(fraction * pool.size)]] = True
-    return replace(split, pool=split.pool & ~held_out), held_out
+def draw(values: Range | tuple[Any, ...], rng: np.random.Generator) -> Any:
+    """Draw one value of a setting."""
+    if isinstance(values, Range):
+        if values.log:
+            return float(np.exp(rng.uniform(np.log(values.low), np.log(values.high))))
+        return float(rng.uniform(values.low, values.high))
+    return values[int(rng.integers(len(values)))]
 
 
 def tune(
     search: Search,
-    graph: Graph,
     path: Path,
     trials: int,
+    workers: int = 1,
     report: Callable[[int, float], None] = lambda *_: None,
 ) -> dict[str, Any]:
-    """Run a study until it has the requested number of trials. The first trial is the preset.
+    """Run the missing trials of a search. Trial 0 is the preset.
 
     Args:
-        search: Method and labels to tune on.
-        graph: Graph with true labels.
-        path: Journal file of the study. An existing study continues. The summary is written to
-            the same path with suffix ``.json``.
+        search: Method, dataset and labels.
+        path: File of trials, one per line; finished ones are not run again. The summary is written
+            to the same path with suffix ``.json``.
         trials: Total number of trials, earlier ones included.
-        report: Called with the number and the score of each finished trial.
+        workers: Trials that run in parallel.
+        report: Called with the number of finished trials and the score of the last one.
 
     Returns:
         The summary: best settings and their score, score of the preset, and all trials.
     """
     search.check()
-    study = _open_study(search, graph.name, path)
-    split = search.labels.sample(graph)
-    num_finished = len(_finished_trials(study))
-    if _preset_trial(search, study) is None:
-        study.enqueue_trial(search.preset_settings)
-
-    def objective(trial: Trial) -> float:
-        return search.score(graph, split, suggest_settings(trial, SPACES[search.method]))
-
-    study.optimize(
-        objective,
-        n_trials=max(0, trials - num_finished),
-        callbacks=[lambda _, trial: report(trial.number, float(trial.values[0]))],
-    )
-    summary = _summarize(search, graph.name, study)
+    scores = read_trials(path)
+    missing = [trial for trial in range(trials) if trial not in scores]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        for trial, score in _scores(search, missing, workers, stack):
+            scores[trial] = round(score, 2)
+            line = {"trial": trial, "settings": search.settings(trial), "score": scores[trial]}
+            append_line(path, json.dumps(line))
+            report(len(scores), score)
+    summary = summarize(search, {trial: scores[trial] for trial in range(trials)})
     write_text(path.with_suffix(".json"), json.dumps(summary, indent=1) + "\n")
     return summary
 
 
-def suggest_settings(trial: Trial, space: Space) -> dict[str, Any]:
-    """Let the trial suggest a value for each setting of the search space."""
-    settings: dict[str, Any] = {}
-    for name, values in space.items():
-        if isinstance(values, Range):
-            settings[name] = trial.suggest_float(name, values.low, values.high, log=values.log)
-        else:
-            settings[name] = trial.suggest_categorical(name, values)
-    return settings
-
-
-def _open_study(search: Search, dataset: str, path: Path) -> Study:
-    """Create a study, or load it if its journal exists."""
-    try:
-        import optuna
-        from optuna.storages import JournalStorage
-        from optuna.storages.journal import JournalFileBackend
-    except ImportError as error:
-        raise InputError("tuning needs optuna: pip install 'dcgst[tune]'") from error
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return optuna.create_study(
-        study_name=f"{search.method} {search.preset} {dataset} {search.labels}",
-        storage=JournalStorage(JournalFileBackend(str(path))),
-        sampler=optuna.samplers.TPESampler(seed=_num_lines(path)),
-        direction="maximize",
-        load_if_exists=True,
+def _scores(
+    search: Search, trials: list[int], workers: int, stack: ExitStack
+) -> Iterator[tuple[int, float]]:
+    """Scores of trials as they finish."""
+    if workers == 1 or len(trials) < 2:
+        yield from ((trial, search.score(trial)) for trial in trials)
+        return
+    pool = stack.enter_context(
+        ProcessPoolExecutor(
+            min(workers, len(trials)), mp_context=get_context("spawn"), initializer=init_worker
+        )
     )
+    pending = {pool.submit(search.score, trial): trial for trial in trials}
+    stack.callback(pool.shutdown, wait=False, cancel_futures=True)
+    for future in as_completed(pending):
+        yield pending[future], future.result()
 
 
-def _num_lines(path: Path) -> int:
-    """Count the lines of a journal: a seed that differs each time a study continues."""
-    return path.read_bytes().count(b"\n") if path.exists() else 0
+def read_trials(path: Path) -> dict[int, float]:
+    """Scores of finished trials by number; a line whose writing was interrupted is ignored."""
+    scores = {}
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        try:
+            found = json.loads(line)
+            scores[int(found["trial"])] = float(found["score"])
+        except (json.JSONDecodeError, KeyError, TypeError, ValueError):
+            continue
+    return scores
 
 
-def _finished_trials(study: Study) -> list[FrozenTrial]:
-    from optuna.trial import TrialState
-
-    return study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-
-
-def _preset_trial(search: Search, study: Study) -> FrozenTrial | None:
-    """Return the finished trial with the settings of the preset, or None."""
-    finished = _finished_trials(study)
-    return next((trial for trial in finished if trial.params == search.preset_settings), None)
-
-
-def _summarize(search: Search, dataset: str, study: Study) -> dict[str, Any]:
-    preset_trial = _preset_trial(search, study)
-    assert preset_trial is not None  # the study begins with it
+def summarize(search: Search, scores: dict[int, float]) -> dict[str, Any]:
+    """The result of a search; the earliest of equally good trials is the best."""
+    best = max(scores, key=lambda trial: (scores[trial], -trial))
     return {
         "method": search.method,
         "preset": search.preset,
-        "dataset": dataset,
-        "labels": vars(search.labels),
-        "objective": f"accuracy on {HELD_OUT_FRACTION:.0%} of the pool, held out",
-        "best": {"settings": study.best_params, "score": round(study.best_value, 2)},
-        "preset_score": _score(preset_trial),
+        "dataset": search.dataset,
+        "labels": [vars(labels) for labels in search.labels],
+        "objective": "accuracy on the validation nodes of all runs",
+        "best": {"settings": search.settings(best), "score": scores[best]},
+        "preset_score": scores[0],
         "trials": [
-            {"settings": trial.params, "score": _score(trial)} for trial in _finished_trials(study)
+            {"settings": search.settings(trial), "score": score}
+            for trial, score in sorted(scores.items())
         ],
     }
 
 
-def _score(trial: FrozenTrial) -> float:
-    return round(float(trial.values[0]), 2)
+def labels_by_rate(labels: Labels, rates: tuple[float, ...]) -> tuple[Labels, ...]:
+    """The same label sampling for several rates; without rates, as it is."""
+    return tuple(replace(labels, rate=rate) for rate in rates) or (labels,)

@@ -8,15 +8,20 @@ from typing import Annotated
 import typer
 
 from dcgst.bench.protocol import Labels
-from dcgst.bench.tuning import Search, tune
+from dcgst.bench.tuning import Search, labels_by_rate, tune
 from dcgst.cli.output import JsonOption, QuietOption, check_file, print_json, progress, say
+from dcgst.cli.settings import split_list
 from dcgst.datasets import load
+from dcgst.errors import InputError
 
 
 def command(
     method: Annotated[str, typer.Option(help="The method, such as st or dcgst.")] = "dcgst",
     dataset: Annotated[str, typer.Option(help="Dataset or path of a graph.")] = "digits",
-    rate: Annotated[float | None, typer.Option(help="Labels as a share of all nodes.")] = None,
+    rate: Annotated[
+        str | None,
+        typer.Option(help="Labels as a share of all nodes; comma-separated to tune on several."),
+    ] = None,
     per_class: Annotated[
         int | None, typer.Option(help="Labels per class, instead of a rate.")
     ] = None,
@@ -25,6 +30,7 @@ def command(
     first_run: Annotated[int, typer.Option(help="Number of the first run, at least 10.")] = 10,
     preset: Annotated[str, typer.Option(help="Settings that are not searched.")] = "default",
     trials: Annotated[int, typer.Option(min=1, help="Total number of trials.")] = 20,
+    workers: Annotated[int, typer.Option(min=1, help="Trials to run in parallel.")] = 1,
     studies: Annotated[
         Path, typer.Option(help="Folder of studies; an existing study is continued.")
     ] = Path("results/studies"),
@@ -34,35 +40,45 @@ def command(
 ) -> None:
     """Search for better settings of a method.
 
-    Trials are compared by accuracy on nodes held out from the pool.
+    The first trial is the preset, the others are random. They are compared by accuracy on the
+    validation nodes of all runs.
     """
-    if rate is None and per_class is None:
+    rates = tuple(_number(text) for text in split_list(rate))
+    if not rates and per_class is None:
         per_class = 5
-    search = Search(method, Labels(sampler, rate, per_class, runs, first_run), preset, device)
+    labels = labels_by_rate(Labels(sampler, None, per_class, runs, first_run), rates)
+    search = Search(dataset, method, labels, preset, device)
     search.check()
     graph = load(dataset)
     path = studies / graph.name / search.file_name
     check_file(path)
     with progress(f"{method} on {graph.name}", trials, quiet or json) as bar:
 
-        def report(number: int, score: float) -> None:
-            bar.describe(f"trial {number + 1}, {score:.1f} %")
-            bar.advance_to(number + 1)
+        def report(count: int, score: float) -> None:
+            bar.describe(f"{count} trials, last {score:.1f} %")
+            bar.advance_to(count)
 
-        outcome = tune(search, graph, path, trials, report)
+        outcome = tune(search, path, trials, workers, report)
     if json:
         print_json(outcome)
         return
     best = outcome["best"]
     say(
         f"{len(outcome['trials'])} trials of {method} on {graph.name}, runs {first_run} to "
-        f"{first_run + runs - 1}.\nBest: {best['score']:.1f} % on held-out nodes; {preset}: "
+        f"{first_run + runs - 1}.\nBest: {best['score']:.1f} % on the validation nodes; {preset}: "
         f"{outcome['preset_score']:.1f} %."
     )
     settings = " ".join(f"--set {key}={value}" for key, value in best["settings"].items())
-    amount = f"--rate {rate}" if rate is not None else f"--per-class {per_class}"
+    amount = f"--rate {rates[0]}" if rates else f"--per-class {per_class}"
     say(
         f"dcgst bench --dataset {dataset} --method {method} --preset {preset} {amount} "
         f"--sampler {sampler} {settings}"
     )
     say(f"\nAll trials: {path.with_suffix('.json')}")
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"--rate must be numbers like 0.01,0.02; got {text!r}") from None

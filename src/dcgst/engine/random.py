@@ -26,7 +26,6 @@ class Purpose(IntEnum):
     Purposes with a number in that range belong to methods with fewer trainings, or derive from
     another seed.
     """
-    HELD_OUT_POOL = 1
     VALIDATION_SPLIT = 3
     DIAGNOSIS = 4
     SUGGESTION = 5
@@ -37,6 +36,7 @@ class Purpose(IntEnum):
     INFORMATION_GAIN = 60
     UNLABELED_SAMPLE = 70
     EDGE_EDITING = 80
+    TUNING = 90
 
 
 def derive(seed: int, *path: int) -> int:
