@@ -13,9 +13,18 @@ from dcgst.methods import DCGST, EM, MLP, CorrectAndSmooth
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.dcgst import experts as module
 from dcgst.methods.dcgst.calibration import Correction, fit_factor
-from dcgst.methods.dcgst.experts import GP_STUDENT, STUDENT, Evidence, Experts, fit_experts
+from dcgst.methods.dcgst.experts import (
+    GP_STUDENT,
+    STUDENT,
+    Evidence,
+    Experts,
+    em_from_two_starts,
+    fit_experts,
+)
+from dcgst.methods.pooling import Prediction
 from dcgst.numerics.graph_tensors import GraphTensors
 from dcgst.splits import Split, sample
+from tests.methods.helpers import draw, ring_problem
 
 QUICK = {"epochs": 10, "stage_epochs": 2, "max_stages": 2, "student_epochs": 3}
 
@@ -49,8 +58,9 @@ def four(monkeypatch):
         "lp": predicting(0, 0, 1, 0),
         "gp": predicting(0, 0, 1, 1, confidence=0.9),
     }
-    monkeypatch.setattr(module, "fit_experts", lambda problem, val_labels, without: fitted)
-    return {"sign": predicting(0, 0, 0, 0), **fitted}
+    everything = {"sign": predicting(0, 0, 0, 0), **fitted}
+    monkeypatch.setattr(module, "fit_experts", lambda *_: everything)
+    return everything
 
 
 NONE = torch.full((2, 10), -1)
@@ -178,8 +188,8 @@ def test_evidence_of_an_earlier_fit_is_used_again(problem, four):
 
 def test_em_and_the_gp_student_have_more_weight_if_labels_are_concentrated(monkeypatch):
     graph = synthetic(nodes=400, seed=3)
-    fake = {"em": torch.zeros(1, 400, 4), "gp": torch.zeros(1, 400, 4)}
-    monkeypatch.setattr(module, "fit_experts", lambda problem, val, without: fake)
+    fake = {name: torch.zeros(1, 400, 4) for name in ("sign", "em", "gp")}
+    monkeypatch.setattr(module, "fit_experts", lambda *_: fake)
     priors = {}
     for sampler in ("uniform", "ppr-s"):
         split = sample(graph, sampler, per_class=8, runs=1)
@@ -215,9 +225,10 @@ def test_experts_are_the_methods_fitted_alone(graph):
     labels = np.where(split.train, graph.labels, -1)
     val = torch.from_numpy(np.where(split.val, graph.labels, -1))
     problem = Problem.build(tensors, labels, graph.num_classes, pool=split.pool, seeds=(7,))
-    found = fit_experts(problem, val, without="sign")
-    assert tuple(found) == ("gcn", "mlp", "cs", "lp", "em", "gp")
-    assert set(fit_experts(replace(problem), val, without="mlp")) == {*found, "sign"}
+    teacher = torch.full((1, graph.num_nodes, graph.num_classes), 1 / graph.num_classes)
+    found = fit_experts(problem, val, {"sign": teacher}, torch.ones(1))
+    assert tuple(found) == ("sign", "gcn", "mlp", "cs", "lp", "em", "gp")
+    torch.testing.assert_close(found["sign"], teacher.log())
     for kind, own in (
         (MLP, problem),
         (CorrectAndSmooth, problem),
@@ -226,6 +237,35 @@ def test_experts_are_the_methods_fitted_alone(graph):
         (alone,) = kind().solve(replace(own, checkpoint=type(problem.checkpoint)()))
         got = found[kind.name][0].exp().numpy()
         assert got == pytest.approx(np.clip(alone.proba, 1e-6, None), abs=1e-5)
+    other = replace(problem, checkpoint=type(problem.checkpoint)())
+    by_mlp = fit_experts(other, val, {"mlp": teacher}, torch.ones(1))
+    assert set(by_mlp) == set(found)
+    torch.testing.assert_close(by_mlp["mlp"], teacher.log())
+
+
+def test_the_second_start_of_em_counts_as_far_as_labels_are_not_trusted(monkeypatch):
+    problem = ring_problem([[0, 1, -1, -1]] * 3, seeds=(0, 1, 2))
+    network = torch.tensor([[[0.5, 0.5], [0.5, 0.5], [0.9, 0.1], [0.2, 0.8]]] * 3)
+    starts = []
+
+    def predicted(self, problem, start):
+        starts.append(start)
+        zero = torch.zeros(3)
+        return Prediction(draw(len(starts), 3, 4, 2).log_softmax(-1), zero, zero)
+
+    monkeypatch.setattr(EM, "predict_nodes", predicted)
+    trust = torch.tensor([1.0, 0.0, 0.5])
+    found = em_from_two_starts(problem, network, trust).log()
+    first, second = (draw(i, 3, 4, 2).log_softmax(-1) for i in (1, 2))
+    weight = torch.tensor([0, 1 / 2, 1 / 3])[:, None, None]
+    expected = ((1 - weight) * first + weight * second).log_softmax(-1)
+    torch.testing.assert_close(found, expected)
+    assert starts[1][0].tolist() == pytest.approx(
+        np.array([[3, 0], [0, 3], [0.9, 0.1], [0.2, 0.8]])
+    )
+    starts.clear()
+    em_from_two_starts(problem, network, torch.ones(3))
+    assert len(starts) == 1
 
 
 def test_validation_nodes_keep_predictions_that_did_not_see_them(graph):

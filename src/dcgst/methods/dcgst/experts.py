@@ -17,7 +17,7 @@ from dcgst.methods.gaussian_process import GaussianProcess
 from dcgst.methods.gcn import GCN
 from dcgst.methods.label_propagation import LabelPropagation
 from dcgst.methods.mlp import MLP
-from dcgst.methods.pooling import confidence_scale
+from dcgst.methods.pooling import confidence_scale, log_pool
 from dcgst.methods.sign import SIGN
 from dcgst.shift.concentration import concentration, representativeness
 
@@ -116,13 +116,13 @@ class Experts:
     ) -> None:
         self.problem, self.val_labels, self.evidence = problem, val_labels, evidence
         self.estimate_shares = estimate_shares
-        fitted = fit_experts(problem, val_labels, without=teacher_name)
-        predictions = {teacher_name: teacher.log_softmax(-1), **fitted}
         self.trust = (
             representativeness(concentration(problem.train_labels >= 0, problem.adjacency))
             if evidence is None
             else evidence.trust
         )
+        first = {teacher_name: teacher.softmax(-1)}
+        predictions = fit_experts(problem, val_labels, first, self.trust)
         n = problem.pool.shape[1]
         self.sample = torch.arange(0, n, max(1, n // SAMPLE), device=problem.device)
         self.names = tuple(predictions)
@@ -212,22 +212,51 @@ class Experts:
         return confidence.sum(1) / pool.sum(1).clamp_min(1)
 
 
-def fit_experts(problem: Problem, val_labels: Tensor, without: str) -> dict[str, Tensor]:
-    """``(R, n, C)`` log-probabilities of each expert but one, fitted to the training labels.
+def fit_experts(
+    problem: Problem, val_labels: Tensor, first: Mapping[str, Tensor], trust: Tensor
+) -> dict[str, Tensor]:
+    """``(R, n, C)`` log-probabilities of all experts, fitted to the training labels.
 
     EM uses ``val_labels`` to weight its views, also where they are training labels: it has too few
     parameters to memorize them.
+
+    Args:
+        problem: the input.
+        val_labels: ``(R, n)``, -1 elsewhere.
+        first: probabilities of the teacher, by name; it is not fitted again.
+        trust: ``(R,)`` how representative the training labels are, from zero to one.
     """
-    predictions = {}
+    predictions = dict(first)
     for kind in FITTED:
-        if kind.name == without and kind is not MLP:
-            continue
-        alone = replace(problem, checkpoint=problem.checkpoint.within(kind.name))
-        if kind is EM:
-            alone = replace(alone, val_labels=val_labels)
-        proba = [torch.from_numpy(result.proba) for result in kind().solve(alone)]
-        predictions[kind.name] = torch.stack(proba).to(problem.device)
+        if kind.name not in predictions:
+            alone = replace(problem, checkpoint=problem.checkpoint.within(kind.name))
+            if kind is EM:
+                alone = replace(alone, val_labels=val_labels)
+                predictions[EM.name] = em_from_two_starts(alone, predictions[GCN.name], trust)
+                continue
+            proba = [torch.from_numpy(result.proba) for result in kind().solve(alone)]
+            predictions[kind.name] = torch.stack(proba).to(problem.device)
         if kind is MLP:
             corrected = CorrectAndSmooth().propagate(problem, predictions[MLP.name])
             predictions[CorrectAndSmooth.name] = corrected
     return {name: proba.clamp_min(SMALLEST).log() for name, proba in predictions.items()}
+
+
+def em_from_two_starts(problem: Problem, network: Tensor, trust: Tensor) -> Tensor:
+    """``(R, n, C)`` probabilities of EM, started from the labels and from a network.
+
+    Labels from one region of a graph may start a component in the wrong place. The less
+    representative they are, the more the second start counts.
+
+    Args:
+        problem: the input.
+        network: ``(R, n, C)`` probabilities.
+        trust: ``(R,)``.
+    """
+    em = EM()
+    predictions = [em.predict_nodes(problem, problem.one_hot())]
+    if bool((trust < 1).any()):
+        start = em.given_weight * problem.one_hot() + network * problem.pool[..., None]
+        second = em.predict_nodes(problem, start)
+        predictions.append(replace(second, log_prior=(1 - trust).log()))
+    return log_pool(predictions).log_proba.softmax(-1)
