@@ -111,7 +111,8 @@ def test_committed_page_matches_committed_records():
 def test_original_graph_and_variant_are_drawn():
     graph = synthetic(200, 3, features=8, labels_per_class=4, seed=1)
     quick = {"epochs": 10, "stage_epochs": 3, "max_stages": 2, "hidden": 8, "experts": False}
-    model = DCGST(edge_predictor=True, edge_nodes=20, edge_pairs=20, **quick).fit(graph)
+    quick |= {"backbone": "gcn", "edge_predictor": True, "edge_nodes": 20, "edge_pairs": 20}
+    model = DCGST(**quick).fit(graph)
     original, variant = compare_graphs(graph, model).axes
     assert variant.collections
     changed = model.edge_probabilities_[

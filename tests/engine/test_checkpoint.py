@@ -87,7 +87,7 @@ def test_a_fit_that_is_interrupted_and_resumed_gives_the_same_result(name, tmp_p
     settings = {"epochs": 6, "hidden": 8, "replicas": 2, "device": "cpu"}
     if name == "dcgst":
         settings |= {"stage_epochs": 3, "student_epochs": 3, "max_stages": 3}
-        settings |= {"edge_predictor": True, "replicas": 1}
+        settings |= {"edge_predictor": True, "backbone": "gcn", "replicas": 1}
     if "stages" in METHODS[name].from_preset().get_params():
         settings["stages"] = 3
     events = []

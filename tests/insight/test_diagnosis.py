@@ -159,7 +159,10 @@ def test_a_share_above_one_half_may_be_chance():
     found = diagnose(path_graph(labels))
     assert found.homophily == pytest.approx(12 / 14)
     assert found.homophily_by_chance == pytest.approx((26 / 28) ** 2 + (2 / 28) ** 2)
-    assert found.homophilous is False
+    assert found.homophilous is None
+    one_class = diagnose(path_graph([0] * 15 + [-1, 1]))
+    assert (one_class.homophily, one_class.homophily_by_chance) == (1, 1)
+    assert one_class.homophilous is None
 
 
 def test_few_edges_between_labels_are_not_judged():

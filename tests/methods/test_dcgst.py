@@ -10,6 +10,7 @@ import torch
 
 from dcgst.datasets import load, synthetic
 from dcgst.engine.training import EpochEnd, cross_entropy
+from dcgst.errors import InputError
 from dcgst.graph import Graph
 from dcgst.methods import DCGST, EM, GCN
 from dcgst.methods.core.problem import Problem
@@ -81,7 +82,7 @@ class TestStages:
 
     def test_runs_that_stop_early_are_not_changed_by_longer_runs(self, small):
         split = sample(small, "ppr-s", per_class=4, runs=3, val_rate=0.1)
-        edges = {"edge_predictor": True, "edge_nodes": 4, "edge_pairs": 8}
+        edges = {"edge_predictor": True, "backbone": "gcn", "edge_nodes": 4, "edge_pairs": 8}
         settings = {"stage_patience": 1, "max_stages": 5, "lr": 0.05, **edges}
         together = quick(chunk_size=3, **settings).fit_runs(small, split)
         stages = {len(result.history) for result in together}
@@ -203,7 +204,7 @@ class TestOtherGraphs:
     def test_em_helps_only_if_labels_are_known_there(self, small, one_run, other):
         fitted = quick(experts=True, max_stages=1).fit(small, one_run)
         labels = np.where(other.masks["train"], other.labels, -1)
-        tensors = GraphTensors(fitted.features(other), other.adjacency)
+        tensors = GraphTensors(fitted.features(other), other.adjacency, unscaled=other.features)
         problem = Problem.build(tensors, labels[None], 3)
         (model,) = fitted.models_
         with torch.no_grad():
@@ -226,6 +227,7 @@ class TestOtherGraphs:
 class TestEdgePredictor:
     def test_table_of_edges_exists_only_with_a_predictor(self, small, one_run):
         settings = {"max_stages": 1, "replicas": 2, "edge_nodes": 10, "edge_pairs": 10}
+        settings["backbone"] = "gcn"
         table = quick(edge_predictor=True, **settings).fit(small, one_run).edge_probabilities_
         assert set(table["replica"]) == {0, 1}
         present = small.adjacency.toarray()[table["source"], table["target"]] > 0
@@ -233,9 +235,9 @@ class TestEdgePredictor:
         assert quick(**settings).fit(small, one_run).edge_probabilities_.size == 0
 
     def test_without_pairs_and_weight_it_changes_nothing(self, small, one_run):
-        settings = {"edge_nodes": 0, "edge_pairs": 0, "predictor_weight": 0.0}
+        settings = {"edge_nodes": 0, "edge_pairs": 0, "predictor_weight": 0.0, "backbone": "gcn"}
         with_predictor = quick(edge_predictor=True, **settings).fit(small, one_run)
-        without = quick(edge_predictor=False).fit(small, one_run)
+        without = quick(edge_predictor=False, backbone="gcn").fit(small, one_run)
         np.testing.assert_allclose(with_predictor.proba_, without.proba_, atol=1e-5)
 
 
@@ -281,6 +283,7 @@ class TestBiasedLabels:
             "hidden": 16,
             "max_stages": 3,
             "experts": False,
+            "backbone": "gcn",
             "ner_weight": 0.0,
         }
         by_shift, by_confidence = (
@@ -290,3 +293,9 @@ class TestBiasedLabels:
         assert all(r.cmd_after < r.cmd_before for r in by_shift)
         after = [np.mean([r.cmd_after for r in results]) for results in (by_shift, by_confidence)]
         assert after[0] < 0.8 * after[1]
+
+
+def test_an_edge_predictor_needs_a_network_with_edges():
+    with pytest.raises(InputError, match="set backbone=gcn"):
+        DCGST(edge_predictor=True).check()
+    DCGST(edge_predictor=True, backbone="gcn").check()

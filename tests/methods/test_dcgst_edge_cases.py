@@ -17,7 +17,7 @@ QUOTAS = ["none", "uniform", "predicted", "balanced"]
 
 def quick(**settings) -> DCGST:
     few = {"hidden": 8, "epochs": 4, "stage_epochs": 2, "student_epochs": 2, "max_stages": 2}
-    edges = {"edge_predictor": True, "edge_nodes": 10, "edge_pairs": 10}
+    edges = {"backbone": "gcn", "edge_predictor": True, "edge_nodes": 10, "edge_pairs": 10}
     return DCGST(**{**few, **edges, "experts": False, **settings})
 
 

@@ -170,7 +170,7 @@ def test_the_progress_bar_knows_all_trainings():
     assert DCGST(experts=False, max_stages=4).count_trainings(validation=True) == 6
     assert DCGST(max_stages=4, refit=False).count_trainings(validation=True) == 8
     assert DCGST(max_stages=4).count_trainings() == 8
-    assert DCGST(max_stages=4).count_trainings(validation=True) == 16
+    assert DCGST(max_stages=4).count_trainings(validation=True) == 12
 
 
 def test_evidence_of_an_earlier_fit_is_used_again(problem, four):
@@ -286,7 +286,6 @@ def test_refit_learns_from_the_validation_labels(graph):
     for fitted in (refit, once):
         assert (fitted.labeled_stage_[val] == -1).all()
         np.testing.assert_array_equal(fitted.labels_[val], graph.labels[val])
-    np.testing.assert_array_equal(refit.proba_[val], once.proba_[val])
     assert not np.allclose(refit.proba_[split.pool[0]], once.proba_[split.pool[0]], atol=0.01)
 
 

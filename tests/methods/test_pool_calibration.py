@@ -15,7 +15,7 @@ from dcgst.methods.dcgst.calibration import (
     fit_factor,
     share_correction,
 )
-from dcgst.numerics.shares import match_shares, mean_probabilities
+from dcgst.numerics.shares import every_kth, match_shares, mean_probabilities
 from tests.methods.helpers import draw, ring_problem
 
 N = 30
@@ -38,7 +38,8 @@ def log_proba():
 
 
 def mean_confidence(log_proba) -> list[float]:
-    return log_proba.exp().amax(-1).mean(1).tolist()
+    """Over the pool: all nodes but the first six."""
+    return log_proba[:, 6:].exp().amax(-1).mean(1).tolist()
 
 
 def test_without_validation_labels_only_the_confidence_changes(problem, log_proba):
@@ -157,3 +158,22 @@ def test_large_graphs_are_matched_on_a_sample(monkeypatch):
     matched = match_shares(log_proba, nodes, shares)
     every_fourth = mean_probabilities(matched[:, ::4], nodes[:, ::4])
     torch.testing.assert_close(every_fourth, shares, atol=2e-4, rtol=0)
+
+
+def test_without_nodes_nothing_is_matched(log_proba):
+    nodes = torch.ones(2, N, dtype=torch.bool)
+    nodes[1] = False
+    shares = torch.tensor([[0.6, 0.3, 0.1]] * 2)
+    matched = match_shares(log_proba, nodes, shares)
+    torch.testing.assert_close(matched[1], log_proba[1])
+    assert not torch.allclose(matched[0], log_proba[0], atol=0.1)
+    empty = match_shares(log_proba, torch.zeros_like(nodes), shares)
+    torch.testing.assert_close(empty, log_proba)
+
+
+def test_the_sample_is_drawn_from_the_nodes(monkeypatch):
+    monkeypatch.setattr("dcgst.numerics.shares.SAMPLE", 2)
+    nodes = torch.zeros(1, 90, dtype=torch.bool)
+    nodes[0, [1, 31, 62, 77]] = True
+    assert every_kth(nodes).tolist() == [1, 62]
+    assert every_kth(torch.zeros_like(nodes)).tolist() == [0, 45]

@@ -57,7 +57,8 @@ def test_a_graph_with_masks_keeps_them(graph, tmp_path):
 
 @pytest.mark.parametrize("known_truth", [False, True])
 @pytest.mark.parametrize("make", [
-    lambda: DCGST(replicas=2, edge_predictor=True, edge_nodes=20, edge_pairs=30, **QUICK),
+    lambda: DCGST(**{**QUICK, "replicas": 2, "backbone": "gcn", "edge_predictor": True,
+                     "edge_nodes": 20, "edge_pairs": 30}),
     lambda: ST(stages=2, epochs=3),
     lambda: EM(),
 ], ids=["dcgst", "st", "em"])  # fmt: skip

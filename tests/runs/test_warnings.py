@@ -47,15 +47,20 @@ def test_given_shares_are_not_warned_of():
     assert prediction_warnings(run_with(sure(5), prior={"fraud": 0.6})) == []
 
 
-@pytest.mark.parametrize(("probability", "little"), [(0.65, True), (0.75, False)])
-def test_probabilities_close_to_the_shares_are_reported(probability, little):
-    """Six of eight nodes lean to one class; the mean probability of that class is the share."""
-    lean = np.array([probability, 1 - probability])
-    proba = np.where(np.arange(8)[:, None] < 6, lean, lean[::-1])
+@pytest.mark.parametrize(("second", "little"), [(0.7, True), (0.4, False)])
+def test_probabilities_close_to_the_shares_are_reported(second, little):
+    """Half of the nodes have probability 0.75 of one class, the others less."""
+    first = np.where(np.arange(8) < 4, 0.75, second)
+    proba = np.stack([first, 1 - first], axis=1)
     found = " ".join(prediction_warnings(run_with(proba)))
-    share = proba.mean(axis=0).max()
-    assert (probability < share + 0.1) == little
+    share, confidence = first.mean(), proba.max(axis=1).mean()
+    assert ((confidence - share) / (1 - share) < 0.1) == little
     assert ("say little about these classes" in found) == little
+
+
+def test_a_rare_class_that_is_found_is_no_reason_to_warn():
+    """One of eight nodes is surely fraud: the confidence is hardly above the share of the rest."""
+    assert prediction_warnings(run_with(sure(1), prior={"fraud": 0.1})) == []
 
 
 def test_without_nodes_to_predict_there_is_no_warning():

@@ -207,11 +207,14 @@ def _collect(
         ready, _ = wait(waiting, return_when=FIRST_COMPLETED)
         for future in ready:
             if future in sampling:
-                splits = {} if future.exception() else future.result()
-                for cell in sampling.pop(future):
+                cells, error = sampling.pop(future), future.exception()
+                if isinstance(error, BrokenProcessPool):
+                    lost += [(cell, f"{type(error).__name__}: {error}") for cell in cells]
+                    continue
+                splits = {} if error else future.result()
+                for cell in cells:
                     # Without a split, the cell samples its own and reports the error.
-                    job = pool.submit(_run, cell, device, splits.get(cell.labels))
-                    pending[job] = cell
+                    pending[pool.submit(_run, cell, device, splits.get(cell.labels))] = cell
                 continue
             cell = pending.pop(future)
             error = None if future.cancelled() else future.exception()

@@ -45,7 +45,8 @@ def _show(found: Diagnosis) -> None:
         f"{found.labels} of {found.nodes:,} nodes are labeled ({found.rate:.2%}). Labels per "
         f"class: {', '.join(counts[:MOST_CLASSES])}{more}.\n"
         f"Edges between labeled nodes that connect the same class: {homophily}.\n"
-        f"Labeled nodes reach each other {found.concentration:.1f} times as often as by chance.\n",
+        f"Concentration of the labeled nodes in the graph: {found.concentration:.1f} (random "
+        "sample: about 1; from one region: 2 or more).\n",
         wrap=True,
     )
     table = Table("difference in", "shift", "random", "", "meaning", box=None)

@@ -35,8 +35,11 @@ class Calibration:
 
 def calibrated_in_fit(nodes: int) -> Calibration:
     """Of a method that calibrates its probabilities itself, with some validation nodes."""
-    source = f"and from {nodes} validation nodes" if nodes else "without validation nodes"
-    return Calibration(1.0, nodes, f"learned in the fit from left-out labels {source}")
+    sources = ["left-out labels", "the agreement of experts"]
+    if nodes:
+        sources.append(f"{nodes} validation nodes")
+    listed = ", ".join(sources[:-1]) + " and " + sources[-1]
+    return Calibration(1.0, nodes, f"in the fit, from {listed}")
 
 
 def calibrate(proba: NDArray[np.float32], labels: NDArray[np.int64]) -> Calibration:

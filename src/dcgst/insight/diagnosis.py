@@ -69,8 +69,9 @@ class Diagnosis:
         labeled_edges: edges between labeled nodes.
         homophily: the share of them that connect the same class; None without such edges.
         homophily_by_chance: the share that random edges with the same ends would have.
-        homophilous: whether the share is higher than by chance (exact binomial test); None if
-            there are too few edges to tell.
+        homophilous: true if the share is significantly higher than by chance, false if it is not
+            and is significantly below the middle between chance and one; else None (exact binomial
+            tests; None also with few edges).
         concentration: how much more often labeled nodes reach each other than by chance; about one
             for a random sample.
         isolated: nodes without an edge.
@@ -182,13 +183,22 @@ def _homophily(graph: Graph, labeled: NDArray[np.bool_]) -> dict[str, Any]:
         }
     share = np.bincount(np.concatenate([left, right]), minlength=graph.num_classes) / (2 * count)
     chance = float((share**2).sum())
-    test = binomtest(same, count, chance, alternative="greater")
+    judged = count >= MIN_EDGES and chance < 1
+    higher = binomtest(same, count, min(chance, 1.0), alternative="greater").pvalue
+    far_higher = binomtest(same, count, (1 + chance) / 2, alternative="less").pvalue
     return {
         "labeled_edges": count,
         "homophily": same / count,
         "homophily_by_chance": chance,
-        "homophilous": bool(test.pvalue < SIGNIFICANCE) if count >= MIN_EDGES else None,
+        "homophilous": _decide(higher, far_higher) if judged else None,
     }
+
+
+def _decide(higher: float, far_higher: float) -> bool | None:
+    """Whether the share is higher than by chance, or far from half-way to one, or unclear."""
+    if higher < SIGNIFICANCE:
+        return True
+    return False if far_higher < SIGNIFICANCE else None
 
 
 def _concentration(graph: Graph, labeled: NDArray[np.bool_]) -> float:
@@ -246,7 +256,7 @@ def _warnings(found: Diagnosis) -> list[str]:
             f"{found.homophily:.0%} of the {found.labeled_edges} edges between labeled nodes "
             "connect nodes of the same class, by chance it would be "
             f"{found.homophily_by_chance:.0%}: methods that assume similar neighbors (gcn, appnp, "
-            "lp) will not work"
+            "lp) may not work"
         )
     most, least = max(found.counts.values()), min(found.counts.values())
     if most >= 5 * max(1, least):
@@ -264,7 +274,9 @@ def _advice(found: Diagnosis) -> list[str]:
         advice.append("The default, DC-GST, is designed for biased labels; compare it with a GCN.")
         advice.append("If you can label more nodes, choose them with dcgst suggest.")
     else:
-        advice.append("--method gp is faster than the default and nearly as accurate here.")
+        advice.append(
+            "--method gp is faster than the default, and one or two points less accurate."
+        )
     if found.unreached > found.isolated:
         advice.append("Label a node in the larger components that have no label.")
     return advice

@@ -110,7 +110,7 @@ def learn_pseudo_labels(problem: Problem, labels: Tensor) -> Tensor:
     """
     fits = []
     for given, own in zip(problem.train_labels, labels, strict=True):
-        known = (given >= 0).nonzero().squeeze(1)
+        known = spread_over_classes(given, problem.num_classes, MAX_PSEUDO_LABELS)
         pseudo = ((own >= 0) & (given < 0)).nonzero().squeeze(1)
         nodes = torch.cat([known, pseudo[:: max(1, -(-len(pseudo) // MAX_PSEUDO_LABELS))]])
         targets = F.one_hot(own[nodes].cpu(), problem.num_classes).double()

@@ -13,7 +13,6 @@ RENAMED_BY_METHOD = {
         "nodes": "edge_nodes",
         "pairs": "edge_pairs",
         "temperature": "edge_temperature",
-        "prior": "experts",
         "ensemble": "experts",
         "quota": "class_balance",
         "ner_sum": "ner_reduction",
@@ -52,10 +51,14 @@ def upgrade_settings(method: str, settings: Mapping[str, Any]) -> dict[str, Any]
     """
     renamed, removed = RENAMED | RENAMED_BY_METHOD.get(method, {}), REMOVED.get(method, {})
     current = {}
+    if method == "dcgst" and isinstance(settings.get("prior"), str):
+        # In version 0.1 this was the ensemble; now it is the known class shares.
+        settings = {"ensemble" if name == "prior" else name: v for name, v in settings.items()}
     for name, value in settings.items():
         if name not in removed:
             new = renamed.get(name, name)
-            current[new] = VALUES.get((method, new), {}).get(value, value)
+            changed = VALUES.get((method, new), {})
+            current[new] = changed.get(value, value) if isinstance(value, str) else value
         elif value != removed[name]:
             raise InputError(
                 f"{method} with {name}={value} is not supported since version 0.2; only "

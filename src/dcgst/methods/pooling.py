@@ -8,6 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from dcgst.numerics.shares import every_kth
+
+SAMPLE = 1500
+"""Number of nodes whose mean confidence is computed."""
+
 CONFIDENCE = 0.75
 """Mean confidence to which the predictions of every model are tempered."""
 
@@ -78,16 +83,27 @@ def temper(logits: Tensor, confidence: float) -> Tensor:
     return (confidence_scale(logits, target)[:, None, None] * logits).log_softmax(-1)
 
 
-def confidence_scale(logits: Tensor, confidence: Tensor, iterations: int = 20) -> Tensor:
+def confidence_scale(
+    logits: Tensor, confidence: Tensor, nodes: Tensor | None = None, iterations: int = 20
+) -> Tensor:
     """``(R,)`` the factor of logits ``(R, n, C)`` that gives them a mean confidence ``(R,)``.
 
-    On large graphs the mean is taken over every k-th node.
+    Args:
+        logits: ``(R, n, C)``.
+        confidence: ``(R,)``.
+        nodes: ``(R, n)`` bool, over which the mean is taken; default all. On large graphs it is
+            taken over every k-th of them.
+        iterations: of the search.
     """
-    sample = logits[:, :: max(1, logits.shape[1] // 1500)]
+    if nodes is None:
+        nodes = torch.ones(logits.shape[:2], dtype=torch.bool, device=logits.device)
+    rows = every_kth(nodes, SAMPLE)
+    sample, within = logits[:, rows], nodes[:, rows]
+    within = (within | ~within.any(1, keepdim=True)).to(logits.dtype)
     low, high = (torch.full_like(confidence, bound) for bound in (0.01, 100.0))
     for _ in range(iterations):
         middle = (low * high).sqrt()
-        mean = (middle[:, None, None] * sample).softmax(-1).amax(-1).mean(1)
-        too_low = mean < confidence
+        highest = (middle[:, None, None] * sample).softmax(-1).amax(-1)
+        too_low = (highest * within).sum(1) / within.sum(1) < confidence
         low, high = torch.where(too_low, middle, low), torch.where(too_low, high, middle)
     return (low * high).sqrt()

@@ -33,7 +33,7 @@ class SIGNBackbone(MLPBackbone):
 
     def inputs(self, graph: GraphTensors) -> Tensor:
         tensors = {field.name: getattr(self, field.name) for field in fields(Propagation)}
-        blocks = Propagation(**tensors)(graph.x, graph.adjacency, graph.normalized)
+        blocks = Propagation(**tensors)(graph.unscaled, graph.adjacency, graph.normalized)
         return torch.cat(list(blocks.values()), dim=1)
 
     def _store(self, propagation: Propagation) -> None:

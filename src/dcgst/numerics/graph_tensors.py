@@ -25,12 +25,20 @@ class GraphTensors:
         features: ``(n, d)``, scaled as the method needs them.
         adjacency: ``(n, n)``.
         device: where the tensors are.
+        unscaled: ``(n, d)`` features as they are in the graph, for views and propagation, which
+            weight columns first; default ``features``.
     """
 
     def __init__(
-        self, features: FeatureMatrix, adjacency: sp.csr_array, device: torch.device | str = "cpu"
+        self,
+        features: FeatureMatrix,
+        adjacency: sp.csr_array,
+        device: torch.device | str = "cpu",
+        unscaled: FeatureMatrix | None = None,
     ) -> None:
         self.x: Features = to_features(features, device)
+        same = unscaled is None or unscaled is features
+        self.unscaled = self.x if same else to_features(unscaled, device)
         self.adjacency = SparseMatrix.from_scipy(adjacency, device)
         self._similar: dict[int, SimilarNodes] = {}
 
@@ -46,17 +54,17 @@ class GraphTensors:
     @cached_property
     def views(self) -> list[Views]:
         """18 versions of the smoothed features for EM: ``views[i]`` holds those of filter i."""
-        return views_of(self.x, self.normalized)
+        return views_of(self.unscaled, self.normalized)
 
     @cached_property
     def propagation(self) -> Propagation:
         """How features by number of hops are computed, learned on this graph."""
-        return Propagation.fit(self.x, self.adjacency, self.normalized)
+        return Propagation.fit(self.unscaled, self.adjacency, self.normalized)
 
     @cached_property
     def propagated(self) -> dict[str, Tensor]:
         """Blocks of features by number of hops."""
-        return self.propagation(self.x, self.adjacency, self.normalized)
+        return self.propagation(self.unscaled, self.adjacency, self.normalized)
 
     def similar_nodes(self, count: int) -> SimilarNodes:
         """The ``count`` most similar nodes of any node."""

@@ -24,13 +24,26 @@ def match_shares(log_proba: Tensor, nodes: Tensor, shares: Tensor, iterations: i
         log_proba: ``(R, n, C)``.
         nodes: ``(R, n)`` bool.
         shares: ``(R, C)``; each row sums to one.
-        iterations: of the search. On large graphs it uses every k-th node.
+        iterations: of the search. On large graphs it uses every k-th of the nodes.
     """
-    step = max(1, log_proba.shape[1] // SAMPLE)
-    sample, within = log_proba[:, ::step], nodes[:, ::step]
+    rows = every_kth(nodes)
+    sample, within = log_proba[:, rows], nodes[:, rows]
     offset = torch.zeros_like(shares)
     target = shares.clamp_min(SMALLEST).log()
+    exists = within.any(1, keepdim=True)  # without nodes there is nothing to match
     for _ in range(iterations):
         mean = mean_probabilities((sample + offset[:, None]).log_softmax(-1), within)
-        offset = offset + 0.7 * (target - mean.clamp_min(SMALLEST).log())
+        offset = offset + 0.7 * (target - mean.clamp_min(SMALLEST).log()) * exists
     return (log_proba + offset[:, None]).log_softmax(-1)
+
+
+def every_kth(nodes: Tensor, count: int | None = None) -> Tensor:
+    """Positions of about ``count`` of the nodes ``(R, n)`` that are in the set of any fit.
+
+    If the sets are empty, of all nodes. The default count is :data:`SAMPLE`.
+    """
+    count = count or SAMPLE
+    rows = nodes.any(0).nonzero().squeeze(1)
+    if not len(rows):
+        rows = torch.arange(nodes.shape[1], device=nodes.device)
+    return rows[:: max(1, len(rows) // count)]

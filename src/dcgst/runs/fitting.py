@@ -17,7 +17,7 @@ from dcgst.evaluate.calibration import Calibration, calibrate, calibrated_in_fit
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.io import Input, read
 from dcgst.methods import METHODS, Method
-from dcgst.methods.core.prior import shares_of
+from dcgst.methods.core.prior import follow_shares, shares_of
 from dcgst.methods.core.runner import check_split
 from dcgst.runs import format as folder_format
 from dcgst.runs.checks import check_fit_memory, check_graph
@@ -77,8 +77,9 @@ def fit(
     split = Split.known_labels(graph).hold_out(graph, validate, model.seed)
     model.check()
     shares_of(model.prior, graph.class_names)  # raises if they are invalid
-    if validate and "random_validation" in model.get_params():
-        model.set_params(random_validation=False)  # they are as biased as the other labels
+    if validate and "train" not in graph.masks and "random_validation" in model.get_params():
+        # Held-out labels are as biased as the others.
+        model = type(model)(**{**model.get_params(), "random_validation": False})
     check_split(graph, split)
     check_fit_memory(graph, model)
     folder = Path(folder)
@@ -142,7 +143,9 @@ def _make_run(folder: Path, data: Input, model: Method) -> Run:
         "expert_weights": dict(model.expert_weights_),
         "models": [network.config() for network in model.models_],
     }
-    result = dataclasses.replace(model.result_, proba=calibration.apply(model.proba_))
+    shares = shares_of(model.prior, model.graph_.class_names)
+    proba = follow_shares(calibration.apply(model.proba_), model.split_.pool[0], shares)
+    result = dataclasses.replace(model.result_, proba=proba)
     return Run(folder, info, model.graph_, model.split_, result)
 
 

@@ -11,7 +11,8 @@ LARGE_DIFFERENCE = 0.15
 """Half the sum of differences between class shares from which a warning is given."""
 
 LITTLE_CONFIDENCE = 0.1
-"""Mean confidence above the largest class share from which the classes count as learnable."""
+"""Mean confidence above the largest class share, as a part of what is possible, from which the
+classes count as learnable."""
 
 
 def prediction_warnings(run: Run) -> list[str]:
@@ -22,7 +23,8 @@ def prediction_warnings(run: Run) -> list[str]:
     proba = run.result.proba[pool]
     predicted = proba.mean(axis=0)
     warnings = []
-    if proba.max(axis=1).mean() < predicted.max() + LITTLE_CONFIDENCE:
+    largest = predicted.max()
+    if proba.max(axis=1).mean() - largest < LITTLE_CONFIDENCE * (1 - largest):
         warnings.append(
             "the graph and the features say little about these classes: the probabilities are "
             "close to the class shares. More labels, other features or other edges may help"

@@ -191,7 +191,7 @@ class Method(ABC):
         known = np.full(graph.num_nodes, UNKNOWN) if labels is None else np.asarray(labels)
         if known.shape != (graph.num_nodes,):
             raise InputError(f"labels must be {graph.num_nodes} class codes, got {known.shape}")
-        return runner.predict(self, self.models_, graph, known, len(self.classes_))
+        return runner.predict(self, self.models_, graph, known, self.classes_)
 
     def predict(
         self, graph: Graph | Data | None = None, labels: NDArray[np.int64] | None = None

@@ -29,8 +29,12 @@ def shares_of(
     for name, share in prior.items():
         if name not in class_names:
             raise unknown_name("class in prior", name, class_names)
-        if not 0 < share < 1:
-            raise InputError(f"prior: the share of {name} must be between 0 and 1, got {share:g}")
+        try:
+            valid = 0 < share < 1
+        except TypeError:
+            valid = False
+        if not valid:
+            raise InputError(f"prior: the share of {name} must be between 0 and 1, got {share}")
     total, missing = math.fsum(prior.values()), len(class_names) - len(prior)
     if missing and total >= 1:
         others = ", ".join(name for name in class_names if name not in prior)
@@ -44,9 +48,11 @@ def shares_of(
 
 
 def follow_shares(
-    proba: NDArray[np.float32], pool: NDArray[np.bool_], shares: NDArray[np.float32]
+    proba: NDArray[np.float32], pool: NDArray[np.bool_], shares: NDArray[np.float32] | None
 ) -> NDArray[np.float32]:
-    """``(n, C)`` probabilities whose mean over the pool is ``shares``."""
+    """``(n, C)`` probabilities whose mean over the pool is ``shares``; None: no change."""
+    if shares is None:
+        return proba
     log_proba = torch.from_numpy(proba).clamp_min(1e-9).log()[None]
     nodes, target = torch.from_numpy(pool)[None], torch.from_numpy(shares)[None]
     matched: NDArray[np.float32] = match_shares(log_proba, nodes, target)[0].exp().numpy()

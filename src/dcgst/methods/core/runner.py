@@ -83,7 +83,7 @@ def _fit_in_chunks(
     together = device.type == "cuda" or method.all_at_once
     size = method.chunk_size or (len(jobs) if together else 1)
     shares = shares_of(method.prior, graph.class_names)
-    tensors = GraphTensors(method.features(graph), graph.adjacency, device)
+    tensors = GraphTensors(method.features(graph), graph.adjacency, device, graph.features)
     results: list[Result] = []
     with threads_for(graph.num_nodes):
         for start in range(0, len(jobs), size):
@@ -101,17 +101,12 @@ def _fit_in_chunks(
                 callbacks=callbacks,
                 checkpoint=Checkpoint(folder),
             )
-            found = method.solve(problem)
-            pairs = zip(found, runs, strict=True)
-            results += [r.with_truth(graph.labels, split.pool[run]) for r, run in pairs]
+            for result, run in zip(method.solve(problem), runs, strict=True):
+                pool = split.pool[run]
+                proba = follow_shares(result.proba, pool, shares)
+                results.append(replace(result, proba=proba).with_truth(graph.labels, pool))
     count = method.replicas
-    averaged = [average(results[i : i + count]) for i in range(0, len(jobs), count)]
-    if shares is None:
-        return averaged
-    return [
-        replace(result, proba=follow_shares(result.proba, pool, shares))
-        for result, pool in zip(averaged, split.pool, strict=True)
-    ]
+    return [average(results[i : i + count]) for i in range(0, len(jobs), count)]
 
 
 def predict(
@@ -119,7 +114,7 @@ def predict(
     models: Sequence[Backbone],
     graph: Graph,
     labels: NDArray[np.int64],
-    num_classes: int,
+    class_names: Sequence[str],
 ) -> NDArray[np.float32]:
     """``(n, C)`` mean probabilities of fitted networks on another graph.
 
@@ -128,17 +123,17 @@ def predict(
         models: its networks.
         graph: a graph with the same features as the fitted one.
         labels: ``(n,)`` known class codes there, -1 elsewhere.
-        num_classes: number of classes.
+        class_names: the classes.
     """
     tensors = tensors_for(method, models, graph)
     each = []
     with torch.no_grad(), threads_for(graph.num_nodes):
         for model in models:
             known = np.tile(labels, (model.replicas, 1))
-            problem = Problem.build(tensors, known, num_classes)
+            problem = Problem.build(tensors, known, len(class_names))
             each.append(method.apply_model(model, problem))
     mean: NDArray[np.float32] = torch.cat(each).mean(0).numpy(force=True)
-    return mean
+    return follow_shares(mean, labels == UNKNOWN, shares_of(method.prior, class_names))
 
 
 def embed(method: Method, models: Sequence[Backbone], graph: Graph) -> NDArray[np.float32]:
@@ -163,7 +158,7 @@ def tensors_for(method: Method, models: Sequence[Backbone], graph: Graph) -> Gra
             f"{graph.num_features}"
         )
     device = next(models[0].parameters()).device
-    return GraphTensors(method.features(graph), graph.adjacency, device)
+    return GraphTensors(method.features(graph), graph.adjacency, device, graph.features)
 
 
 def check_split(graph: Graph, split: Split) -> None:

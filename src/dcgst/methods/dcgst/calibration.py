@@ -64,7 +64,8 @@ def calibrate(
     Returns:
         ``(R, n, C)`` log-probabilities and the correction.
     """
-    scaled = confidence_scale(log_proba, confidence)[:, None, None] * log_proba
+    scale = confidence_scale(log_proba, confidence, problem.pool)
+    scaled = scale[:, None, None] * log_proba
     if known is None:
         factor, _ = fit_factor(scaled, val_labels, FACTOR_SPREAD)
         scaled = (factor[:, None, None] * scaled).log_softmax(-1)
@@ -90,15 +91,18 @@ def fit_factor(log_proba: Tensor, labels: Tensor, spread: float = 1.0) -> tuple[
         spread: standard deviation of the logarithm of the factor in the prior.
     """
     rows = (labels >= 0).any(0).nonzero().flatten()
-    targets = labels[:, rows]
+    known, targets = log_proba[:, rows], labels[:, rows]
     factors = FACTORS.to(log_proba)
-    scaled = (factors[:, None, None, None] * log_proba[:, rows]).log_softmax(-1)
-    index = targets.clamp_min(0)[None, ..., None].expand(len(factors), -1, -1, 1)
-    of_label = scaled.gather(-1, index).squeeze(-1) * (targets >= 0)
-    likelihood = of_label.sum(-1)  # (factors, R)
+    likelihood = torch.stack([_log_likelihood(factor * known, targets) for factor in factors])
     prior = (factors.log() / spread).square()[:, None] / 2
     best = (likelihood - prior).argmax(0)
     return factors[best], likelihood.gather(0, best[None]).squeeze(0)
+
+
+def _log_likelihood(logits: Tensor, labels: Tensor) -> Tensor:
+    """``(R,)`` of labels ``(R, m)``, -1 where a fit has none."""
+    of_label = logits.log_softmax(-1).gather(-1, labels.clamp_min(0)[..., None]).squeeze(-1)
+    return (of_label * (labels >= 0)).sum(-1)
 
 
 def share_correction(log_proba: Tensor, labels: Tensor) -> Tensor:

@@ -19,6 +19,7 @@ from dcgst.methods.label_propagation import LabelPropagation
 from dcgst.methods.mlp import MLP
 from dcgst.methods.pooling import confidence_scale, log_pool
 from dcgst.methods.sign import SIGN
+from dcgst.numerics.shares import every_kth
 from dcgst.shift.concentration import concentration, representativeness
 
 FITTED: tuple[type[Method], ...] = (GCN, MLP, SIGN, LabelPropagation, EM, GaussianProcess)
@@ -53,8 +54,6 @@ FULL_BELIEF = 20
 """With this many validation labels, their likelihood counts half; with many more, fully."""
 
 SMALLEST = 1e-6
-SAMPLE = 20_000
-"""Number of nodes on which agreement is measured."""
 
 
 @dataclass(frozen=True)
@@ -123,8 +122,7 @@ class Experts:
         )
         first = {teacher_name: teacher.softmax(-1)}
         predictions = fit_experts(problem, val_labels, first, self.trust)
-        n = problem.pool.shape[1]
-        self.sample = torch.arange(0, n, max(1, n // SAMPLE), device=problem.device)
+        self.sample = every_kth(problem.pool)
         self.names = tuple(predictions)
         self.classes = torch.stack(  # (R, K, sample)
             [log_proba[:, self.sample].argmax(-1) for log_proba in predictions.values()], 1
@@ -170,7 +168,8 @@ class Experts:
     def weigh(self, name: str, log_proba: Tensor) -> Tensor:
         """Scale a prediction ``(R, n, C)`` to its agreement and set its weight."""
         agreement = self.agreement(name, log_proba)
-        scale = confidence_scale(log_proba, agreement.clamp(self.chance, MAX_CONFIDENCE))
+        target = agreement.clamp(self.chance, MAX_CONFIDENCE)
+        scale = confidence_scale(log_proba, target, self.problem.pool)
         scaled = (scale.clamp_max(MAX_SCALE)[:, None, None] * log_proba).log_softmax(-1)
         if self.evidence is not None:
             likelihood = self.evidence.log_likelihood[name]
@@ -206,10 +205,11 @@ class Experts:
         return 1 + favor if name in FAVORED else torch.ones_like(self.trust)
 
     def mean_confidence(self, log_proba: Tensor) -> Tensor:
-        """``(R,)`` mean probability of the predicted class over the pool."""
+        """``(R,)`` mean probability of the predicted class over the pool; if empty, all nodes."""
         pool = self.problem.pool[:, self.sample]
+        pool = pool | ~pool.any(1, keepdim=True)
         confidence = log_proba[:, self.sample].amax(-1).exp() * pool
-        return confidence.sum(1) / pool.sum(1).clamp_min(1)
+        return confidence.sum(1) / pool.sum(1)
 
 
 def fit_experts(

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from dcgst.engine.training import BestState, cross_entropy
+from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN
 from dcgst.methods.core.network import Network, NeuralMethod
 from dcgst.methods.core.problem import Problem
@@ -69,24 +70,33 @@ class DCGST(Settings):
     name: ClassVar[str] = "dcgst"
 
     def count_trainings(self, validation: bool = False) -> int:
-        alone = 1 + self.max_stages + 1
-        if not self.experts:
-            return alone
-        return (alone + NETWORKS) * (2 if self.refit and validation else 1)
+        networks = 2 + (NETWORKS if self.experts else 0)  # the first and the last, and experts
+        refit = self.experts and self.refit and validation
+        return networks * (2 if refit else 1) + self.max_stages
 
     @property
     def calibrated(self) -> bool:
         return self.experts
 
+    def check(self) -> None:
+        super().check()
+        if self.edge_predictor and BACKBONES.resolve(self.backbone).hops == 0:
+            raise InputError(
+                "edge_predictor has no effect on a network without edges; set backbone=gcn"
+            )
+
     def solve(self, problem: Problem) -> list[Result]:
         if not self.experts:
             return self.self_train(problem)[0]
-        # The first fit does not use the validation labels, so that they are evidence afterwards.
+        # No network of the first fit sees the validation labels, so that they are evidence about
+        # it. If a second fit follows, the first needs no stages.
         hidden = replace(problem, val_labels=torch.full_like(problem.val_labels, UNKNOWN))
-        results, evidence = self.self_train(hidden, problem.val_labels)
+        refit = self.refit and bool(problem.has_validation.any())
+        first = replace(self, max_stages=0) if refit else self
+        results, evidence = first.self_train(hidden, problem.val_labels)
         given = torch.maximum(problem.train_labels, problem.val_labels).numpy(force=True)
         results = [replace(r, given=own) for r, own in zip(results, given, strict=True)]
-        if not self.refit or not bool(problem.has_validation.any()):
+        if not refit:
             return results
         checkpoint = problem.checkpoint.within("refit")
         again = replace(problem.train_on_validation(), checkpoint=checkpoint)
