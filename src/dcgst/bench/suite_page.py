@@ -51,12 +51,29 @@ def render_suite(records: Records, runs: int = 5) -> str:
         "`dcgst bench --suite` runs the methods, with `--set experts=false` and "
         "`--set criterion=confidence` the ablations; `make results` generates this page from "
         "`results/suite.jsonl`.",
+        _origin(regimes),
         f"## Methods\n\n{_body(summary_table(regimes, [METHOD]))}",
         f"## Gap by graph\n\nColumns: labels and number of validation labels.\n\n"
         f"{_body(gap_table(regimes, METHOD))}",
         f"## Ablations\n\n{_body(ablation_table(records, regimes, runs))}",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _origin(regimes: list[Regime]) -> str:
+    """Devices and commits of the records."""
+    found = [
+        record
+        for regime in regimes
+        for records in regime.by_graph.values()
+        for record in records.values()
+    ]
+    devices = sorted({str(record["device"]) for record in found})
+    commits = sorted({str(record["commit"]) for record in found})
+    return (
+        f"Measured on {', '.join(devices)} at commit {', '.join(commits)} (a plus sign means with "
+        "changes that were not committed yet)."
+    )
 
 
 def find_regimes(
