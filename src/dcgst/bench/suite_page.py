@@ -45,9 +45,11 @@ def render_suite(records: Records, runs: int = 5) -> str:
         "nobody can choose that well in advance.",
         "With validation labels, the plain methods use them to choose the epoch. DC-GST uses them "
         "for weights and calibration and then trains on them, which the plain methods do not: a "
-        "plain method that trains on them too gains about two points with random labels and five "
-        "with labels from one region, so most of the lead with 20 labels is due to that.",
-        f"Runs 0 to {runs - 1}; settings were chosen on runs 10 to 13 of the same graphs. "
+        "plain method that trains on them too gained about two points with random labels and five "
+        "with labels from one region (runs 10 to 13), so most of the lead with 20 labels is due to "
+        "that.",
+        f"Runs 0 to {runs - 1}; settings were chosen on runs 10 to 13 of the same graphs, by "
+        "the true classes of their test nodes. "
         "`dcgst bench --suite` runs the methods, with `--set experts=false` and "
         "`--set criterion=confidence` the ablations; `make results` generates this page from "
         "`results/suite.jsonl`.",

@@ -161,7 +161,7 @@ def plot_scaling(records: Records, runs: int) -> Figure | None:
         ax.set_ylabel(label)
         _set_log_ticks(ax)
     panels[0].set_title(found[0]["device"], loc="left")
-    panels[0].legend(fontsize=7)
+    panels[1].legend(fontsize=7, loc="upper left")
     return figure
 
 
