@@ -60,29 +60,32 @@ def test_published_settings_are_not_searched():
     assert space_of("dcgst", "default") is SPACES["dcgst"]
 
 
-def test_trials_are_the_preset_and_then_random_settings():
+def test_trials_are_the_preset_and_then_change_some_settings():
     search = Search(GRAPH, "dcgst", (LABELS,), "paper/cora")
     preset = method("dcgst", "paper/cora").get_params()
     assert search.settings(0) == {name: preset[name] for name in UNSPECIFIED}
-    drawn = [search.settings(trial) for trial in range(1, 40)]
+    drawn = [search.settings(trial) for trial in range(1, 100)]
     for name, values in UNSPECIFIED.items():
         assert {settings[name] for settings in drawn} == set(values)
+    changes = [sum(x[name] != preset[name] for name in UNSPECIFIED) for x in drawn]
+    assert min(changes) == 1
+    assert 2 < np.mean(changes) < 4
     assert drawn[3] == search.settings(4), "a trial depends on its number only"
 
 
 def test_ranges_are_drawn_on_their_scale():
     rng = np.random.default_rng(0)
-    log = [draw(Range(1e-4, 1.0), rng) for _ in range(2000)]
-    linear = [draw(Range(0.0, 1.0, log=False), rng) for _ in range(2000)]
+    log = [draw(Range(1e-4, 1.0), rng, 0.5) for _ in range(2000)]
+    linear = [draw(Range(0.0, 1.0, log=False), rng, 0.5) for _ in range(2000)]
     assert min(log) >= 1e-4
     assert max(log) <= 1
     assert np.median(log) == pytest.approx(1e-2, rel=0.4)
     assert np.median(linear) == pytest.approx(0.5, abs=0.05)
+    assert {draw((1, 2, 3), rng, 2) for _ in range(50)} == {1, 3}
 
 
-def test_score_is_the_accuracy_on_the_validation_nodes_of_all_runs_and_rates():
-    search = Search(GRAPH, "lp", labels_by_rate(LABELS, (0.05, 0.1)))
-    assert [labels.rate for labels in search.labels] == [0.05, 0.1]
+def test_score_is_the_accuracy_on_the_validation_nodes_of_all_runs_and_rates(tmp_path):
+    assert [x.rate for x in labels_by_rate(LABELS, (0.05, 0.1))] == [0.05, 0.1]
     search = Search(GRAPH, "lp", (LABELS, Labels("uniform", per_class=6, runs=1, first_run=12)))
     graph = load(GRAPH)
     right = []
@@ -91,7 +94,9 @@ def test_score_is_the_accuracy_on_the_validation_nodes_of_all_runs_and_rates():
         results = method("lp", **search.settings(1)).fit_runs(graph, split)
         for result, val in zip(results, split.val, strict=True):
             right.extend((result.proba.argmax(axis=1) == graph.labels)[val])
-    assert search.score(1) == pytest.approx(100 * np.mean(right))
+    for workers in (1, 2):
+        outcome = tune(search, tmp_path / f"{workers}.jsonl", 2, workers)
+        assert outcome["trials"][1]["score"] == pytest.approx(100 * np.mean(right), abs=0.01)
 
 
 def test_study_starts_with_the_preset_and_continues(tmp_path):

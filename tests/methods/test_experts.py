@@ -110,7 +110,7 @@ def test_weights_are_prior_times_squared_agreement(problem, four):
 def test_the_pool_is_the_calibrated_weighted_mean_of_log_probabilities(problem, four, monkeypatch):
     seen = []
 
-    def recorded(problem, log_proba, confidence, val_labels, *, known, estimate_shares):
+    def recorded(problem, log_proba, confidence, val_labels, trust, **_):
         seen.append((log_proba, confidence))
         return log_proba, Correction(torch.ones(2), torch.zeros(2, 2))
 

@@ -20,6 +20,7 @@ from tests.methods.helpers import draw, ring_problem
 
 N = 30
 NONE = torch.full((2, N), -1)
+FULL = torch.ones(2)
 
 
 @pytest.fixture
@@ -45,11 +46,11 @@ def mean_confidence(log_proba) -> list[float]:
 def test_without_validation_labels_only_the_confidence_changes(problem, log_proba):
     target = torch.tensor([0.5, 0.9])
     found, correction = calibrate(
-        problem, log_proba, target, NONE, known=None, estimate_shares=True
+        problem, log_proba, target, NONE, FULL, known=None, estimate_shares=True
     )
     assert mean_confidence(found) == pytest.approx([0.5, 0.9], abs=1e-3)
     assert torch.equal(found.argmax(-1), log_proba.argmax(-1))
-    assert correction.factor.tolist() == pytest.approx([1, 1])
+    assert correction.confidence.tolist() == pytest.approx([0.5, 0.9], abs=1e-3)
     assert not correction.shares.any()
 
 
@@ -57,17 +58,21 @@ def test_right_validation_labels_raise_the_confidence_and_wrong_ones_lower_it(pr
     val = NONE.clone()
     val[0, 2:6] = log_proba[0, 2:6].argmax(-1)
     val[1, 2:6] = log_proba[1, 2:6].argmin(-1)
-    _, correction = calibrate(
-        problem, log_proba, torch.tensor([0.6, 0.6]), val, known=None, estimate_shares=False
-    )
-    assert correction.factor[0] > 1 > correction.factor[1]
+    arguments = problem, log_proba, torch.tensor([0.6, 0.6]), val
+    found, correction = calibrate(*arguments, FULL, known=None, estimate_shares=False)
+    assert correction.confidence.tolist() == pytest.approx(mean_confidence(found), abs=1e-5)
+    assert correction.confidence[0] > 0.6 > correction.confidence[1]
     assert not correction.shares.any()
+    # If the labels are biased, the expected confidence counts less.
+    _, biased = calibrate(*arguments, 0 * FULL, known=None, estimate_shares=False)
+    assert biased.confidence[0] > correction.confidence[0]
+    assert biased.confidence[1] < correction.confidence[1]
 
 
 def test_random_validation_labels_correct_the_class_shares(problem, log_proba):
     val = NONE.clone()
     val[:, 2:6] = 2
-    arguments = problem, log_proba, torch.tensor([0.6, 0.6]), val
+    arguments = problem, log_proba, torch.tensor([0.6, 0.6]), val, FULL
     plain, _ = calibrate(*arguments, known=None, estimate_shares=False)
     found, correction = calibrate(*arguments, known=None, estimate_shares=True)
     expected = (torch.eye(3)[2] - plain[:, 2:6].exp()).sum(1) / (4 + 40)
@@ -77,22 +82,27 @@ def test_random_validation_labels_correct_the_class_shares(problem, log_proba):
     assert (after[:, 2] > before[:, 2]).all()
 
 
-def test_a_known_correction_is_applied(problem, log_proba):
-    target = torch.tensor([0.6, 0.6])
-    known = Correction(torch.tensor([0.5, 2.0]), torch.tensor([[0.05, -0.05, 0.0]] * 2))
-    found, same = calibrate(problem, log_proba, target, NONE, known=known, estimate_shares=True)
+def test_a_known_correction_is_used_instead_of_labels_and_expected_confidence(problem, log_proba):
+    val = NONE.clone()
+    val[:, 2:6] = log_proba[:, 2:6].argmin(-1)
+    confidence = torch.tensor([0.5, 0.8])
+    known = Correction(confidence, torch.zeros(2, 3))
+    arguments = problem, log_proba, torch.tensor([0.6, 0.6]), val, FULL
+    plain, same = calibrate(*arguments, known=known, estimate_shares=True)
     assert same is known
-    plain, _ = calibrate(problem, log_proba, target, NONE, known=None, estimate_shares=True)
-    scaled = (known.factor[:, None, None] * plain).log_softmax(-1)
-    expected = mean_probabilities(scaled, problem.pool) + known.shares
-    got = mean_probabilities(found, problem.pool)
-    torch.testing.assert_close(got, expected, atol=2e-4, rtol=0)
+    assert mean_confidence(plain) == pytest.approx([0.5, 0.8], abs=1e-3)
+    without, _ = calibrate(*arguments[:3], NONE, FULL, known=known, estimate_shares=True)
+    assert mean_confidence(without) == pytest.approx([0.6, 0.6], abs=1e-3)
+    known = Correction(confidence, torch.tensor([[0.05, -0.05, 0.0]] * 2))
+    found, _ = calibrate(*arguments, known=known, estimate_shares=True)
+    before, after = (mean_probabilities(p, problem.pool) for p in (plain, found))
+    torch.testing.assert_close(after, before + known.shares, atol=2e-4, rtol=0)
 
 
 def test_shares_are_not_corrected_to_nothing(problem, log_proba):
-    known = Correction(torch.ones(2), torch.tensor([[-0.9, 0.45, 0.45]] * 2))
+    known = Correction(FULL, torch.tensor([[-0.9, 0.45, 0.45]] * 2))
     found, _ = calibrate(
-        problem, log_proba, torch.tensor([0.6, 0.6]), NONE, known=known, estimate_shares=True
+        problem, log_proba, torch.tensor([0.6, 0.6]), NONE, FULL, known=known, estimate_shares=True
     )
     assert (mean_probabilities(found, problem.pool)[:, 0] > 0.02).all()
 
@@ -106,6 +116,7 @@ def test_given_shares_are_used_as_they_are(problem, log_proba):
         log_proba,
         torch.tensor([0.6, 0.6]),
         val,
+        FULL,
         known=None,
         estimate_shares=True,
     )

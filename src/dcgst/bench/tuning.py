@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import compress
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,10 @@ from dcgst.methods import method
 
 NUM_REPORTED_RUNS = 10
 """Runs 0 to 9 are reported. Tuning uses later runs."""
+
+CHANGED = 0.25
+"""Share of settings that a trial changes, at least one. With few trials, most combinations of many
+random settings would be worse than the preset."""
 
 
 @dataclass(frozen=True)
@@ -124,29 +129,32 @@ class Search:
                 )
 
     def settings(self, trial: int) -> dict[str, Any]:
-        """The settings of a trial: those of the preset, or random ones that depend on its number.
+        """The settings of a trial: those of the preset, or with some of them drawn again.
 
-        So all methods have the same number of trials, and trials can run in any order.
+        They depend on the number of the trial only, so trials can run in any order.
         """
         space = space_of(self.method, self.preset)
+        preset = method(self.method, self.preset).get_params()
+        settings = {name: preset[name] for name in space}
         if trial == 0:
-            preset = method(self.method, self.preset).get_params()
-            return {name: preset[name] for name in space}
+            return settings
         rng = np.random.default_rng(derive(trial, Purpose.TUNING))
-        return {name: draw(values, rng) for name, values in space.items()}
+        drawn = rng.random(len(space)) < CHANGED
+        drawn[rng.integers(len(space))] = True
+        for name, values in compress(space.items(), drawn):
+            settings[name] = draw(values, rng, settings[name])
+        return settings
 
-    def score(self, trial: int) -> float:
-        """Fit all runs and return the accuracy on their validation nodes, in percent."""
+    def count_right(self, trial: int, labels: Labels) -> tuple[int, int]:
+        """Fit the runs of one label rate; count validation nodes predicted correctly, and all."""
         graph = load(self.dataset)
-        settings = self.settings(trial)
+        split = labels.sample(graph)
+        model = method(self.method, self.preset, **self.settings(trial), device=self.device)
         right = total = 0
-        for labels in self.labels:
-            split = labels.sample(graph)
-            model = method(self.method, self.preset, **settings, device=self.device)
-            for result, val in zip(model.fit_runs(graph, split), split.val, strict=True):
-                right += int((result.proba.argmax(axis=1) == graph.labels)[val].sum())
-                total += int(val.sum())
-        return 100 * right / total
+        for result, val in zip(model.fit_runs(graph, split), split.val, strict=True):
+            right += int((result.proba.argmax(axis=1) == graph.labels)[val].sum())
+            total += int(val.sum())
+        return right, total
 
     @property
     def file_name(self) -> str:
@@ -161,13 +169,14 @@ class Search:
         return f"{self.method}-{preset}-{first.sampler}-{amounts}-{unit}-{runs}.jsonl"
 
 
-def draw(values: Range | tuple[Any, ...], rng: np.random.Generator) -> Any:
-    """Draw one value of a setting."""
+def draw(values: Range | tuple[Any, ...], rng: np.random.Generator, current: Any) -> Any:
+    """Draw a value of a setting; from choices, another than the current one."""
     if isinstance(values, Range):
         if values.log:
             return float(np.exp(rng.uniform(np.log(values.low), np.log(values.high))))
         return float(rng.uniform(values.low, values.high))
-    return values[int(rng.integers(len(values)))]
+    others = [value for value in values if value != current]
+    return others[int(rng.integers(len(others)))]
 
 
 def tune(
@@ -184,7 +193,7 @@ def tune(
         path: File of trials, one per line; finished ones are not run again. The summary is written
             to the same path with suffix ``.json``.
         trials: Total number of trials, earlier ones included.
-        workers: Trials that run in parallel.
+        workers: Fits that run in parallel.
         report: Called with the number of finished trials and the score of the last one.
 
     Returns:
@@ -208,16 +217,29 @@ def tune(
 def _scores(
     search: Search, trials: list[int], workers: int, stack: ExitStack
 ) -> Iterator[tuple[int, float]]:
-    """Scores of trials as they finish."""
-    if workers == 1 or len(trials) < 2:
-        yield from ((trial, search.score(trial)) for trial in trials)
+    """Accuracy on the validation nodes of all runs and rates, in percent, as trials finish."""
+    counts: dict[int, list[tuple[int, int]]] = {trial: [] for trial in trials}
+    for trial, count in _counts(search, trials, workers, stack):
+        counts[trial].append(count)
+        if len(counts[trial]) == len(search.labels):
+            right, total = np.sum(counts[trial], axis=0)
+            yield trial, 100 * right / total
+
+
+def _counts(
+    search: Search, trials: list[int], workers: int, stack: ExitStack
+) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Counts of every trial at every label rate as they finish."""
+    tasks = [(trial, labels) for trial in trials for labels in search.labels]
+    if workers == 1 or len(tasks) < 2:
+        yield from ((trial, search.count_right(trial, labels)) for trial, labels in tasks)
         return
     pool = stack.enter_context(
         ProcessPoolExecutor(
-            min(workers, len(trials)), mp_context=get_context("spawn"), initializer=init_worker
+            min(workers, len(tasks)), mp_context=get_context("spawn"), initializer=init_worker
         )
     )
-    pending = {pool.submit(search.score, trial): trial for trial in trials}
+    pending = {pool.submit(search.count_right, *task): task[0] for task in tasks}
     stack.callback(pool.shutdown, wait=False, cancel_futures=True)
     for future in as_completed(pending):
         yield pending[future], future.result()

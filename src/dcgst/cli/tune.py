@@ -40,8 +40,8 @@ def command(
 ) -> None:
     """Search for better settings of a method.
 
-    The first trial is the preset, the others are random. They are compared by accuracy on the
-    validation nodes of all runs.
+    The first trial is the preset, the others change some of its settings at random. They are
+    compared by accuracy on the validation nodes of all runs.
     """
     rates = tuple(_number(text) for text in split_list(rate))
     if not rates and per_class is None:

@@ -107,3 +107,18 @@ def confidence_scale(
         too_low = (highest * within).sum(1) / within.sum(1) < confidence
         low, high = torch.where(too_low, middle, low), torch.where(too_low, high, middle)
     return (low * high).sqrt()
+
+
+def mean_confidence(log_proba: Tensor, nodes: Tensor) -> Tensor:
+    """``(R,)`` mean probability of the predicted class.
+
+    Args:
+        log_proba: ``(R, n, C)``.
+        nodes: ``(R, n)`` bool, over which the mean is taken; if there are none, over all. On large
+            graphs it is taken over every k-th of them.
+    """
+    rows = every_kth(nodes, SAMPLE)
+    within = nodes[:, rows]
+    within = within | ~within.any(1, keepdim=True)
+    highest = log_proba[:, rows].amax(-1).exp()
+    return (highest * within).sum(1) / within.sum(1)

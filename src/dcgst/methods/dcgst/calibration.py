@@ -8,14 +8,15 @@ import torch
 from torch import Tensor
 
 from dcgst.methods.core.problem import Problem
-from dcgst.methods.pooling import confidence_scale
+from dcgst.methods.pooling import confidence_scale, mean_confidence
 from dcgst.numerics.shares import match_shares, mean_probabilities
 
 FACTORS = torch.logspace(-0.9, 0.6, 31)
 """Factors of log-probabilities that are compared on validation labels."""
 
 FACTOR_SPREAD = 0.25
-"""Standard deviation of the logarithm of the factor before validation labels are seen."""
+"""Standard deviation of the logarithm of the factor before validation labels are seen, if the
+training labels look representative; twice as much if they do not."""
 
 SHARE_LABELS = 40
 """With this many random validation labels, half of their deviation from the predicted shares is
@@ -30,11 +31,11 @@ class Correction:
     """How the validation labels change a prediction in R fits.
 
     Attributes:
-        factor: ``(R,)`` of log-probabilities.
+        confidence: ``(R,)`` mean confidence.
         shares: ``(R, C)`` added to the predicted class shares.
     """
 
-    factor: Tensor
+    confidence: Tensor
     shares: Tensor
 
 
@@ -43,6 +44,7 @@ def calibrate(
     log_proba: Tensor,
     confidence: Tensor,
     val_labels: Tensor,
+    trust: Tensor,
     *,
     known: Correction | None,
     estimate_shares: bool,
@@ -52,27 +54,31 @@ def calibrate(
     Validation labels change the confidence by a factor of the log-probabilities. If they are a
     random sample, they also change the class shares: by the difference between the shares among
     them and the mean prediction for them, less if they are few. Given shares are used as they are.
+    The prediction of a second fit, trained on the validation labels too, gets the mean confidence
+    of the first: its own would be too high.
 
     Args:
         problem: the input; its ``shares`` are used if they are given.
         log_proba: ``(R, n, C)``.
         confidence: ``(R,)`` expected mean confidence.
         val_labels: ``(R, n)``, -1 elsewhere.
+        trust: ``(R,)`` how representative the training labels are, from zero to one.
         known: correction of an earlier fit, used instead of ``val_labels``.
         estimate_shares: whether the validation labels are a random sample.
 
     Returns:
         ``(R, n, C)`` log-probabilities and the correction.
     """
+    if known is not None:
+        has_validation = (val_labels >= 0).any(1)
+        confidence = torch.where(has_validation, known.confidence, confidence)
     scale = confidence_scale(log_proba, confidence, problem.pool)
-    scaled = scale[:, None, None] * log_proba
+    scaled = (scale[:, None, None] * log_proba).log_softmax(-1)
     if known is None:
-        factor, _ = fit_factor(scaled, val_labels, FACTOR_SPREAD)
+        factor, _ = fit_factor(scaled, val_labels, FACTOR_SPREAD * (2 - trust))
         scaled = (factor[:, None, None] * scaled).log_softmax(-1)
         shares = share_correction(scaled, val_labels) * float(estimate_shares)
-        known = Correction(factor, shares)
-    else:
-        scaled = (known.factor[:, None, None] * scaled).log_softmax(-1)
+        known = Correction(mean_confidence(scaled, problem.pool), shares)
     if problem.shares is not None:
         return match_shares(scaled, problem.pool, problem.shares.expand_as(known.shares)), known
     if not bool(known.shares.any()):
@@ -82,19 +88,21 @@ def calibrate(
     return match_shares(scaled, problem.pool, shares / shares.sum(1, keepdim=True)), known
 
 
-def fit_factor(log_proba: Tensor, labels: Tensor, spread: float = 1.0) -> tuple[Tensor, Tensor]:
+def fit_factor(
+    log_proba: Tensor, labels: Tensor, spread: Tensor | float = 1.0
+) -> tuple[Tensor, Tensor]:
     """``(R,)`` factor of log-probabilities with the highest posterior, and its log-likelihood.
 
     Args:
         log_proba: ``(R, n, C)``, up to a constant per node.
         labels: ``(R, n)``, -1 elsewhere. Without labels, the factor is one.
-        spread: standard deviation of the logarithm of the factor in the prior.
+        spread: standard deviation of the logarithm of the factor in the prior; ``(R,)`` or one.
     """
     rows = (labels >= 0).any(0).nonzero().flatten()
     known, targets = log_proba[:, rows], labels[:, rows]
     factors = FACTORS.to(log_proba)
     likelihood = torch.stack([_log_likelihood(factor * known, targets) for factor in factors])
-    prior = (factors.log() / spread).square()[:, None] / 2
+    prior = (factors.log()[:, None] / spread).square() / 2
     best = (likelihood - prior).argmax(0)
     return factors[best], likelihood.gather(0, best[None]).squeeze(0)
 

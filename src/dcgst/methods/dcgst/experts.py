@@ -17,7 +17,7 @@ from dcgst.methods.gaussian_process import GaussianProcess
 from dcgst.methods.gcn import GCN
 from dcgst.methods.label_propagation import LabelPropagation
 from dcgst.methods.mlp import MLP
-from dcgst.methods.pooling import confidence_scale, log_pool
+from dcgst.methods.pooling import confidence_scale, log_pool, mean_confidence
 from dcgst.methods.sign import SIGN
 from dcgst.numerics.shares import every_kth
 from dcgst.shift.concentration import concentration, representativeness
@@ -135,7 +135,7 @@ class Experts:
         self.total = torch.zeros_like(teacher)
         for name, log_proba in scaled.items():
             self.total = self.total + weights[name][:, None, None] * log_proba
-        self.expected_confidence = self.mean_confidence(predictions[GaussianProcess.name])
+        self.expected_confidence = mean_confidence(predictions[GaussianProcess.name], problem.pool)
 
     def pool(self, students: Mapping[str, Tensor]) -> Pool:
         """Combine all experts and the logits of students ``(R, n, C)`` by name."""
@@ -148,13 +148,14 @@ class Experts:
         log_proba = total.log_softmax(-1)
         # The Gaussian process knows its accuracy by leaving labels out; that of biased labels
         # is not the accuracy elsewhere.
-        own = self.mean_confidence(log_proba)
+        own = mean_confidence(log_proba, self.problem.pool)
         confidence = self.trust * self.expected_confidence + (1 - self.trust) * own
         calibrated, correction = calibrate(
             self.problem,
             log_proba,
             confidence.clamp(self.chance, MAX_CONFIDENCE),
             self.val_labels,
+            self.trust,
             known=self.evidence.correction if self.evidence else None,
             estimate_shares=self.estimate_shares,
         )
@@ -203,13 +204,6 @@ class Experts:
         """``(R,)`` weight before any evidence."""
         favor = (WEIGHT_OF_FAVORED - 1) * (1 - self.trust)
         return 1 + favor if name in FAVORED else torch.ones_like(self.trust)
-
-    def mean_confidence(self, log_proba: Tensor) -> Tensor:
-        """``(R,)`` mean probability of the predicted class over the pool; if empty, all nodes."""
-        pool = self.problem.pool[:, self.sample]
-        pool = pool | ~pool.any(1, keepdim=True)
-        confidence = log_proba[:, self.sample].amax(-1).exp() * pool
-        return confidence.sum(1) / pool.sum(1)
 
 
 def fit_experts(
