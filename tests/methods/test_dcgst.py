@@ -11,7 +11,6 @@ import torch
 from dcgst.datasets import load, synthetic
 from dcgst.engine.training import EpochEnd, cross_entropy
 from dcgst.errors import InputError
-from dcgst.graph import Graph
 from dcgst.methods import DCGST, GCN
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.dcgst import method
@@ -32,16 +31,6 @@ QUICK = {
 
 def quick(**settings) -> DCGST:
     return DCGST(**{**QUICK, **settings})
-
-
-@pytest.fixture(scope="module")
-def small() -> Graph:
-    return synthetic(150, 3, features=8, labels_per_class=4, seed=3)
-
-
-@pytest.fixture(scope="module")
-def one_run(small) -> Split:
-    return sample(small, "ppr-s", per_class=4, runs=1, val_rate=0.1)
 
 
 @pytest.fixture

@@ -12,20 +12,9 @@ from dcgst.methods import DCGST, EM
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.pooling import Prediction
 from dcgst.numerics.graph_tensors import GraphTensors
-from dcgst.splits import Split, sample
 from tests.methods.helpers import draw, ring_problem
 
 QUICK = {"hidden": 8, "epochs": 6, "stage_epochs": 3, "student_epochs": 2, "max_stages": 1}
-
-
-@pytest.fixture(scope="module")
-def small() -> Graph:
-    return synthetic(150, 3, features=8, labels_per_class=4, seed=3)
-
-
-@pytest.fixture(scope="module")
-def one_run(small) -> Split:
-    return sample(small, "ppr-s", per_class=4, runs=1, val_rate=0.1)
 
 
 class TestOtherGraphs:
