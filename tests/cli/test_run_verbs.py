@@ -1,13 +1,14 @@
-"""Verbs that open a run folder: ``predict``, ``explain``, ``suggest``, ``report``."""
+"""Verbs that open a run folder: ``predict``, ``evaluate``, ``explain``, ``suggest``, ``report``."""
 
 from __future__ import annotations
 
 import json
 import os
 
+import numpy as np
 import pytest
 
-from tests.cli.helpers import dcgst, read_table
+from tests.cli.helpers import dcgst, read_table, write_table
 
 
 def test_predict_without_tables_prints_the_stored_predictions(run_folder):
@@ -179,3 +180,37 @@ def test_a_complete_run_is_not_resumed_with_other_quoting(run_folder, tables):
     assert dcgst(*fit, *options).code == 0
     done = dcgst(*fit, *options, "--spreadsheet")
     assert (done.code, "was written without --spreadsheet" in done.words) == (2, True)
+
+
+@pytest.fixture
+def truth(tables):
+    """Classes of all nodes: thirty of each, in the order of the ids."""
+    rows = [[f"n{i:03d}", "abc"[i // 30]] for i in range(90)]
+    return write_table(tables / "truth.csv", ["id", "kind"], [*rows, ["ghost", "a"]])
+
+
+def test_evaluate_prints_intervals_classes_and_errors(run_folder, truth):
+    done = dcgst("evaluate", run_folder, truth)
+    assert done.code == 0, done.err
+    assert "78 nodes evaluated. 12 were given to the fit and are left out." in done.words
+    assert "1 id of the table is not in the run: ghost." in done.words
+    for text in ("accuracy", "balanced accuracy", "macro F1", "calibration error (ECE)"):
+        assert text in done.out
+    assert "Most frequent errors:" in done.out
+
+
+def test_evaluate_prints_json(run_folder, truth):
+    found = json.loads(dcgst("evaluate", run_folder, truth, "--json").out)
+    assert found["nodes"] == 78
+    assert found["accuracy"]["low"] <= found["accuracy"]["value"] <= found["accuracy"]["high"]
+    assert np.sum(found["confusion"]) == 78
+    assert found["unknown"] == ["ghost"]
+
+
+def test_evaluate_warns_of_unknown_classes(run_folder, tmp_path):
+    path = write_table(tmp_path / "t.csv", ["id", "label"], [["n050", "a"], ["n051", "other"]])
+    done = dcgst("evaluate", run_folder, path)
+    assert "the run does not know the class 'other'; its node counts as wrong" in done.words
+    done = dcgst("evaluate", run_folder, path, "--label", "kind")
+    assert (done.code, done.out) == (2, "")
+    assert "no column 'kind'" in done.err

@@ -26,6 +26,7 @@ VERBS = {
     "fit": "Learn from the labels in a table and predict all other nodes.",
     "predict": "Predict with a stored model, on its own graph or another one.",
     "diagnose": "Measure how few, how biased and how well connected the labels are.",
+    "evaluate": "Compare the predictions of a run with true classes.",
     "explain": "Explain the predicted class of a node.",
     "suggest": "Suggest which nodes to label next.",
     "report": "Write the HTML report of a run.",

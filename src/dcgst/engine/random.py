@@ -37,6 +37,8 @@ class Purpose(IntEnum):
     UNLABELED_SAMPLE = 70
     EDGE_EDITING = 80
     TUNING = 90
+    BOOTSTRAP = 91
+    AUDIT = 92
 
 
 def derive(seed: int, *path: int) -> int:

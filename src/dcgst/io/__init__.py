@@ -2,6 +2,7 @@
 
 from dcgst.io.columns import Columns
 from dcgst.io.features import FeatureEncoder
+from dcgst.io.labels import LabelTable, read_label_table
 from dcgst.io.read import Input, read
 
-__all__ = ["Columns", "FeatureEncoder", "Input", "read"]
+__all__ = ["Columns", "FeatureEncoder", "Input", "LabelTable", "read", "read_label_table"]

@@ -157,6 +157,31 @@ def feature_columns(columns: Columns, resolved: NodeColumns, nodes: Table) -> li
     return [name for name in names if name not in excluded]
 
 
+def find_column(
+    table: Table, given: str | None, hint: str | None, standard: Sequence[str], option: str
+) -> str:
+    """Return the given column, else the hint if the table has it, else one with a standard name.
+
+    Args:
+        table: the table.
+        given: name of the column, as given by the user.
+        hint: name of that column in another table.
+        standard: standard names.
+        option: option that names the column, for the message.
+    """
+    if given is not None:
+        table.column(given)
+        return given
+    if hint is not None and hint in table.columns:
+        return hint
+    for name in _matching(table.names, standard):
+        return name
+    raise InputError(
+        f"cannot guess a column of {table.path}; name it with {option}; the columns are: "
+        f"{', '.join(table.names[:20])}"
+    )
+
+
 def _guess_id_column(nodes: Table, edges: Table) -> str:
     """Return the column with a standard name, else the one that edges refer to, else a unique one.
 

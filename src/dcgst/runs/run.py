@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,10 +14,11 @@ from numpy.typing import NDArray
 from dcgst.errors import InputError
 from dcgst.evaluate.calibration import Calibration
 from dcgst.graph import UNKNOWN, Graph
-from dcgst.io import Columns, FeatureEncoder, read
+from dcgst.io import Columns, FeatureEncoder, read, read_label_table
 from dcgst.methods import METHODS, Method, Result
 from dcgst.methods.core.trace import NOT_LABELED, TRAINING_LABEL
 from dcgst.runs import format as folder_format
+from dcgst.runs.evaluation import RunEvaluation, evaluate_run, known_classes
 from dcgst.runs.predictions import prediction_rows
 from dcgst.splits import Split
 
@@ -75,6 +77,44 @@ class Run:
     def embeddings(self) -> NDArray[np.float32]:
         """``(n, replicas * hidden)`` node embeddings: the last hidden layer of each replica."""
         return self.method.embed()
+
+    def evaluate(
+        self,
+        truth: str | Path | Mapping[Any, str] | None = None,
+        *,
+        id_column: str | None = None,
+        label_column: str | None = None,
+        delimiter: str | None = None,
+    ) -> RunEvaluation:
+        """Compare the predictions with true classes; labels that the fit used are left out.
+
+        Args:
+            truth: a table of ids and classes (CSV or Parquet file), or class names by id; default:
+                the classes in the graph that the fit did not use.
+            id_column: column of ids in the table; guessed if None.
+            label_column: column of classes in the table; guessed if None.
+            delimiter: delimiter of a CSV file.
+
+        Example:
+            >>> import tempfile
+            >>> from dcgst import EM, fit, load
+            >>> run = fit(load("synthetic"), tempfile.mkdtemp() + "/run", EM())
+            >>> found = run.evaluate()
+            >>> found.quality.nodes, found.given, round(found.quality.accuracy.value, 2)
+            (1128, 0, 0.92)
+        """
+        if truth is None:
+            return evaluate_run(self, known_classes(self))
+        if isinstance(truth, Mapping):
+            return evaluate_run(self, {str(key): str(name) for key, name in truth.items()})
+        table = read_label_table(
+            truth,
+            id_column=id_column,
+            label_column=label_column,
+            hints=Columns(**self.info["columns"]),
+            delimiter=delimiter,
+        )
+        return evaluate_run(self, table.classes)
 
     def predict(
         self,
