@@ -34,7 +34,7 @@ SETTINGS: dict[str, Any] = {
     "max_stages": 3,
     "hidden": 16,
 }
-SAME = ("predictions.csv", "history.csv", "audit.csv.gz", "graph.npz", "model.safetensors")
+SAME = ("predictions.csv", "history.csv", "candidates.csv.gz", "graph.npz", "model.safetensors")
 
 
 def flip_bit(path: Path, rng: random.Random) -> None:

@@ -99,15 +99,15 @@ def check_given_labels_are_kept(make: Make) -> None:
     assert (method.labeled_stage_[val] == NOT_LABELED).all()
 
 
-def check_audit(make: Make) -> None:
-    """Pseudo-labels come from the pool, and the audit contains every one of them."""
+def check_candidates(make: Make) -> None:
+    """Pseudo-labels come from the pool, and the table of candidates contains every one of them."""
     graph = small_graph()
     split = small_split(graph)
     method = make().fit(graph, split)
-    assert split.pool[0][method.audit_["node"]].all(), "a candidate outside the pool"
+    assert split.pool[0][method.candidates_["node"]].all(), "a candidate outside the pool"
     pseudo = method.labeled_stage_ > TRAINING_LABEL
     assert split.pool[0][pseudo].all(), "a pseudo-label outside the pool"
-    selected = method.audit_[method.audit_["selected"]]
+    selected = method.candidates_[method.candidates_["selected"]]
     assert set(np.flatnonzero(pseudo)) <= set(selected["node"])
     for record in method.history_:
         if record["stage"] > 0:
@@ -205,7 +205,7 @@ def check_empty_pool(make: Make) -> None:
     graph = small_graph()
     method = make().fit(graph, Split.of(np.ones(graph.num_nodes, dtype=bool)))
     np.testing.assert_array_equal(method.labels_, graph.labels)
-    assert method.audit_.size == 0
+    assert method.candidates_.size == 0
     assert (method.labeled_stage_ == TRAINING_LABEL).all()
 
 
@@ -219,7 +219,7 @@ CHECKS: tuple[Check, ...] = (
     check_constructor_only_stores,
     check_results,
     check_given_labels_are_kept,
-    check_audit,
+    check_candidates,
     check_pool_labels_are_unused,
     check_seed,
     check_runs_are_independent,

@@ -100,7 +100,7 @@ def test_a_fit_that_is_interrupted_and_resumed_gives_the_same_result(name, tmp_p
         except Interruption:
             resumed = method(name, **settings).fit(graph, checkpoint=tmp_path)
         np.testing.assert_array_equal(resumed.proba_, whole.proba_)
-        assert resumed.audit_.tobytes() == whole.audit_.tobytes()
+        assert resumed.candidates_.tobytes() == whole.candidates_.tobytes()
         assert resumed.history_ == whole.history_
         for file in sorted(tmp_path.rglob("*.safetensors"))[1::2]:  # lose every second step
             file.unlink()

@@ -46,6 +46,8 @@ def test_purposes_differ_and_keep_their_values():
         "UNLABELED_SAMPLE": 70,
         "EDGE_EDITING": 80,
         "TUNING": 90,
+        "BOOTSTRAP": 91,
+        "AUDIT": 92,
     }
     assert len(set(values.values())) == len(values)
 

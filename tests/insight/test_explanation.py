@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dcgst import Graph, InputError, Result, Run, Split, explain
-from dcgst.methods.core.trace import AUDIT
+from dcgst.methods.core.trace import CANDIDATE
 from dcgst.shift.ppr import ppr_rows
 
 NAMES = ("x", "y", "z")
@@ -29,7 +29,7 @@ LABELS = np.array([-1, -1, 0, -1, 2, 1, -1])
 EDGES = [[0, 0, 0, 3, 2], [1, 2, 3, 4, 5]]
 
 
-def audit_row(replica, stage, node, rank, selected, score=0.25, ner=0.5):
+def candidate(replica, stage, node, rank, selected, score=0.25, ner=0.5):
     return (replica, stage, node, 0, -1, 0.75, rank, score, ner, 1.0, selected)
 
 
@@ -48,7 +48,7 @@ def make_run(*rows, stages=(-1, 2, 0, -1, 0, 0, -1), method="dcgst") -> Run:
         agreement=np.array([0.8, 1, 1, 1, 1, 1, 1], dtype=np.float32),
         history=history,
         stop_reason="",
-        audit=np.array(list(rows), dtype=AUDIT),
+        candidates=np.array(list(rows), dtype=CANDIDATE),
     )
     info = {"method": method, "settings": {"replicas": 5}}
     return Run(Path(), info, graph, Split.of(LABELS >= 0), result)
@@ -122,11 +122,11 @@ def test_a_node_without_a_path_to_a_label():
     assert found.summary[-1] == "It is not connected to any given label."
 
 
-def test_candidacies_hold_the_audit_and_the_shift_of_the_stage():
+def test_candidacies_hold_the_candidates_and_the_shift_of_the_stage():
     run = make_run(
-        audit_row(0, 2, 0, rank=3, selected=False),
-        audit_row(1, 2, 0, rank=1, selected=True, score=np.nan, ner=np.nan),
-        audit_row(1, 2, 1, rank=1, selected=True),
+        candidate(0, 2, 0, rank=3, selected=False),
+        candidate(1, 2, 0, rank=1, selected=True, score=np.nan, ner=np.nan),
+        candidate(1, 2, 1, rank=1, selected=True),
     )
     first, second = explain(run, "a").candidacies
     assert (first.replica, first.stage, first.predicted, first.rank) == (0, 2, "x", 3)
@@ -139,17 +139,17 @@ def test_candidacies_hold_the_audit_and_the_shift_of_the_stage():
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [
-        ([audit_row(0, 1, 1, 0, True)], "It was never among the most confident nodes of its"),
+        ([candidate(0, 1, 1, 0, True)], "It was never among the most confident nodes of its"),
         (
-            [audit_row(0, 3, 0, 1, False), audit_row(1, 2, 0, 1, False)],
+            [candidate(0, 3, 0, 1, False), candidate(1, 2, 0, 1, False)],
             "It was a candidate from stage 2 on, but other nodes had a higher selection score.",
         ),
         (
-            [audit_row(0, 3, 0, 1, False, score=np.nan)],
+            [candidate(0, 3, 0, 1, False, score=np.nan)],
             "It was a candidate from stage 3 on, but other nodes had a higher confidence.",
         ),
         (
-            [audit_row(0, 3, 0, 1, True), audit_row(1, 2, 0, 4, True), audit_row(1, 3, 0, 0, True)],
+            [candidate(0, 3, 0, 1, True), candidate(1, 2, 0, 4, True), candidate(1, 3, 0, 0, True)],
             "It first got a pseudo-label (x) in stage 2, with confidence 75% and rank 4 in its "
             "class; 2 of 5 replicas trained on it, but it was not kept to the end.",
         ),
@@ -160,7 +160,7 @@ def test_the_summary_says_when_the_node_got_a_pseudo_label(rows, sentence):
 
 
 def test_a_pseudo_label_that_was_kept():
-    line = explain(make_run(audit_row(0, 2, 1, 0, True)), "b").summary[2]
+    line = explain(make_run(candidate(0, 2, 1, 0, True)), "b").summary[2]
     assert line.endswith("1 of 5 replicas trained on it.")
 
 

@@ -79,11 +79,11 @@ def test_method_keeps_contract_with_other_settings(name, settings, check):
 
 @pytest.mark.parametrize("name", ["dcgst", "st", "m3s", "drgst", "srgnn_st"])
 def test_contract_is_checked_with_pseudo_labels(name):
-    """Otherwise the checks of the audit would hold without having checked anything."""
+    """Otherwise the checks of the candidates would hold without having checked anything."""
     graph = testing.small_graph()
     settings = {"best_stage": False} if name == "drgst" else {}
     fitted = quick(name)(**settings).fit(graph, testing.small_split(graph))
-    assert fitted.audit_["selected"].any()
+    assert fitted.candidates_["selected"].any()
 
 
 @pytest.mark.parametrize(("name", "backbone"), WITH_BACKBONES)
@@ -212,7 +212,7 @@ BROKEN = [
     (testing.check_results, broken(lambda r, _: dataclasses.replace(r, proba=2 * r.proba))),
     (testing.check_given_labels_are_kept, broken(all_class_zero)),
     (
-        testing.check_audit,
+        testing.check_candidates,
         broken(lambda r, _: dataclasses.replace(r, labeled_stage=np.ones_like(r.labeled_stage))),
     ),
     (testing.check_pool_labels_are_unused, ReadsPoolLabels),

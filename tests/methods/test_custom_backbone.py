@@ -27,7 +27,7 @@ class TestCustomBackbone:
     def test_is_the_network_of_the_method(self, fitted):
         (model,) = fitted.models_
         assert isinstance(model, LinearBackbone)
-        assert fitted.audit_["selected"].any()
+        assert fitted.candidates_["selected"].any()
 
     def test_predicts_on_another_graph(self, fitted):
         """``softmax(A X W1 W2)`` with the weights that were learned."""

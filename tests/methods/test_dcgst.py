@@ -153,7 +153,7 @@ def test_student_is_trained_on_the_last_labels(problem, monkeypatch):
     (result,) = quick(stage_patience=9).solve(problem)
     labeled = seen[0][0] >= 0
     np.testing.assert_array_equal(labeled.numpy(), result.labeled_stage >= 0)
-    last = result.audit[(result.audit["stage"] == 3) & result.audit["selected"]]
+    last = result.candidates[(result.candidates["stage"] == 3) & result.candidates["selected"]]
     np.testing.assert_array_equal(seen[0][0].numpy()[last["node"]], last["label"])
 
 

@@ -33,7 +33,7 @@ def split(graph) -> Split:
 
 def test_one_label_per_class(graph):
     fitted = quick().fit(graph, sample(graph, "uniform", per_class=1, runs=1))
-    assert fitted.audit_["selected"].any()
+    assert fitted.candidates_["selected"].any()
 
 
 @pytest.mark.parametrize("class_balance", QUOTAS)
@@ -52,10 +52,10 @@ def test_class_without_labels_gets_no_node(graph, split, class_balance, experts)
 def test_k_larger_than_the_pool_selects_pool_nodes_only(graph, split, class_balance):
     settings = {"growth": 9.0, "max_stages": 4, "stage_patience": 9, "edge_predictor": False}
     fitted = quick(class_balance=class_balance, **settings).fit(graph, split)
-    assert split.pool[0][fitted.audit_["node"]].all()
+    assert split.pool[0][fitted.candidates_["node"]].all()
     assert (fitted.labeled_stage_[split.val[0]] == -1).all()
     assert (fitted.labeled_stage_[split.train[0]] == 0).all()
-    last = fitted.audit_[fitted.audit_["stage"] == fitted.history_[-1]["stage"]]
+    last = fitted.candidates_[fitted.candidates_["stage"] == fitted.history_[-1]["stage"]]
     if class_balance in ("none", "uniform"):
         assert len(last) == split.pool.sum(), "all pool nodes are candidates"
 
@@ -85,4 +85,4 @@ def test_empty_pool(graph, experts):
     train = np.ones(graph.num_nodes, dtype=bool)
     fitted = quick(experts=experts).fit(graph, Split.of(train))
     np.testing.assert_array_equal(fitted.labels_, graph.labels)
-    assert fitted.audit_.size == 0
+    assert fitted.candidates_.size == 0

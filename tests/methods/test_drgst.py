@@ -132,10 +132,10 @@ def test_confusion_minimizes_its_objective():
 
 def test_all_nodes_above_the_threshold_are_selected_in_every_stage(graph, split):
     method = DRGST(threshold=0.7, stages=2, best_stage=False, **QUICK)
-    audit = method.fit(graph, split).audit_
-    np.testing.assert_array_equal(audit["selected"], audit["confidence"] > 0.7)
-    assert audit["selected"].any()
-    assert len(audit) == 2 * split.pool.sum()
+    candidates = method.fit(graph, split).candidates_
+    np.testing.assert_array_equal(candidates["selected"], candidates["confidence"] > 0.7)
+    assert candidates["selected"].any()
+    assert len(candidates) == 2 * split.pool.sum()
 
 
 class TestBestStage:

@@ -48,13 +48,15 @@ def test_selected_nodes_are_the_most_confident_whose_cluster_agrees(monkeypatch)
 
 
 @pytest.mark.parametrize("per_class", [5, 70])
-def test_audit_shows_agreement_as_selection_score(graph, split, per_class):
+def test_candidates_show_agreement_as_selection_score(graph, split, per_class):
     method = M3S(stages=1, per_class=per_class, clusters=6, epochs=15, hidden=16)
-    audit = method.fit(graph, split).audit_
-    agrees = audit["selection_score"] == 1
-    np.testing.assert_array_equal(audit["selected"], agrees & (audit["rank"] <= per_class))
+    candidates = method.fit(graph, split).candidates_
+    agrees = candidates["selection_score"] == 1
+    np.testing.assert_array_equal(
+        candidates["selected"], agrees & (candidates["rank"] <= per_class)
+    )
     if per_class == 70:
-        assert set(audit["selection_score"]) == {0.0, 1.0}, "choose data where some disagree"
+        assert set(candidates["selection_score"]) == {0.0, 1.0}, "choose data where some disagree"
 
 
 @pytest.mark.parametrize("code", [0, 1])

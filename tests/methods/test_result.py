@@ -9,13 +9,13 @@ import pytest
 
 from dcgst.methods import Majority
 from dcgst.methods.core.result import Result, average, majority_stage
-from dcgst.methods.core.trace import AUDIT, EDGE_PROBABILITIES
+from dcgst.methods.core.trace import CANDIDATE, EDGE_PROBABILITIES
 from tests.methods.helpers import path
 
 
-def audit_of(*rows) -> np.ndarray:
+def table_of(*rows) -> np.ndarray:
     """Rows of (replica, stage, node)."""
-    table = np.zeros(len(rows), dtype=AUDIT)
+    table = np.zeros(len(rows), dtype=CANDIDATE)
     for name, column in zip(("replica", "stage", "node"), zip(*rows, strict=True), strict=True):
         table[name] = column
     return table
@@ -56,7 +56,7 @@ class TestCompareWith:
         return result_of(
             [[0.5, 0.5]] * 4,
             history=[dict(record) for record in self.history],
-            audit=audit_of((0, 1, 2), (0, 2, 3)),
+            candidates=table_of((0, 1, 2), (0, 2, 3)),
             stage_predictions=(np.array([0, 0, 0, 0]), np.array([1, 1, 1, 0])),
         )
 
@@ -65,7 +65,7 @@ class TestCompareWith:
         # Of the pool (1, 1, 0), stage 1 predicts (0, 0, 0) and stage 2 (1, 1, 0).
         accuracy = [record.get("accuracy") for record in compared.history]
         assert accuracy == [None, pytest.approx(1 / 3), 1.0]
-        assert compared.audit["truth"].tolist() == [1, 0]
+        assert compared.candidates["truth"].tolist() == [1, 0]
         assert compared.stage_predictions == ()
 
     def test_counts_nodes_of_known_class_only(self):
@@ -77,7 +77,7 @@ class TestCompareWith:
         result = self.result()
         result.with_truth(np.array([0, 1, 1, 0]), self.pool)
         assert result.history == list(self.history)
-        assert result.audit["truth"].tolist() == [0, 0]
+        assert result.candidates["truth"].tolist() == [0, 0]
 
 
 class TestReorder:
@@ -90,7 +90,7 @@ class TestReorder:
             given=[0, 1, -1],
             labeled_stage=np.array([5, 6, 7]),
             agreement=np.array([0.5, 0.6, 0.7]),
-            audit=audit_of((0, 1, 1), (0, 1, 2)),
+            candidates=table_of((0, 1, 1), (0, 1, 2)),
             edge_probabilities=edges,
         )
         moved = result.reorder(self.order)
@@ -98,21 +98,21 @@ class TestReorder:
         assert moved.given.tolist() == [-1, 0, 1]
         assert moved.labeled_stage.tolist() == [7, 5, 6]
         assert moved.agreement.tolist() == [0.7, 0.5, 0.6]
-        assert moved.audit["node"].tolist() == [0, 2]
+        assert moved.candidates["node"].tolist() == [0, 2]
         assert moved.edge_probabilities[["source", "target"]].tolist() == [(0, 1), (0, 2)]
         assert moved.edge_probabilities["present"].tolist() == [True, False]
 
-    def test_audit_is_sorted_by_replica_stage_and_node(self):
+    def test_candidates_are_sorted_by_replica_stage_and_node(self):
         rows = [(0, 1, 0), (0, 1, 2), (0, 2, 1), (1, 1, 2)]
-        moved = result_of([[1.0, 0.0]] * 3, audit=audit_of(*rows)).reorder(self.order)
+        moved = result_of([[1.0, 0.0]] * 3, candidates=table_of(*rows)).reorder(self.order)
         expected = [(0, 1, 0), (0, 1, 1), (0, 2, 2), (1, 1, 0)]
-        assert moved.audit[["replica", "stage", "node"]].tolist() == expected
+        assert moved.candidates[["replica", "stage", "node"]].tolist() == expected
 
     def test_inverse_order_gives_the_original(self):
-        result = result_of([[0.1, 0.9], [0.2, 0.8], [0.3, 0.7]], audit=audit_of((0, 1, 2)))
+        result = result_of([[0.1, 0.9], [0.2, 0.8], [0.3, 0.7]], candidates=table_of((0, 1, 2)))
         again = result.reorder(self.order).reorder(np.argsort(self.order))
         np.testing.assert_array_equal(again.proba, result.proba)
-        np.testing.assert_array_equal(again.audit["node"], result.audit["node"])
+        np.testing.assert_array_equal(again.candidates["node"], result.candidates["node"])
 
 
 class TestAverage:
@@ -129,12 +129,12 @@ class TestAverage:
 
     def test_tables_and_history_state_the_replica(self):
         edges = np.array([(0, 0, 1, True, 0.5)], dtype=EDGE_PROBABILITIES)
-        one = result_of([[1.0, 0.0]] * 2, audit=audit_of((0, 1, 1)), edge_probabilities=edges)
+        one = result_of([[1.0, 0.0]] * 2, candidates=table_of((0, 1, 1)), edge_probabilities=edges)
         mean = average([one, one])
-        assert mean.audit["replica"].tolist() == [0, 1]
+        assert mean.candidates["replica"].tolist() == [0, 1]
         assert mean.edge_probabilities["replica"].tolist() == [0, 1]
         assert [record["replica"] for record in mean.history] == [0, 1]
-        assert one.audit["replica"].tolist() == [0], "the original was changed"
+        assert one.candidates["replica"].tolist() == [0], "the original was changed"
 
     def test_stop_reasons_are_joined_once_each(self):
         results = [result_of([[1.0, 0.0]], stop_reason=reason) for reason in ("b", "a", "b")]
@@ -172,4 +172,4 @@ def test_result_is_read_only_on_the_method():
 
 def test_without_pseudo_labels_and_edge_predictor_the_tables_are_empty():
     result = result_of([[1.0, 0.0]])
-    assert (len(result.audit), len(result.edge_probabilities)) == (0, 0)
+    assert (len(result.candidates), len(result.edge_probabilities)) == (0, 0)

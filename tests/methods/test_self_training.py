@@ -45,7 +45,7 @@ def test_cmd_of_the_stage_decides_when_to_stop():
     assert state.stop_rule.reasons[1] == "CMD did not decrease for 1 stages"
 
 
-def test_stopped_runs_keep_labels_history_and_audit():
+def test_stopped_runs_keep_labels_history_and_candidates():
     state = state_of(max_stages=9, patience=1)
     one = selection_of([[2] * 4] * 2, [[0, 1, 1, 1], [0, 1, 0, 0]])
     state.finish_stage(one, Z)  # exhausts the pool of run 0
@@ -53,8 +53,8 @@ def test_stopped_runs_keep_labels_history_and_audit():
     state.finish_stage(selection_of([[1] * 4] * 2, [[0, 0, 1, 0]] * 2), Z)
     assert state.labels[0].tolist() == before == [1, 2, 2, 2]
     assert len(state.trace.history[0]) == 2
-    assert set(state.trace.audit(0)["stage"]) == {1}
-    assert set(state.trace.audit(1)["stage"]) == {1, 2}
+    assert set(state.trace.candidates(0)["stage"]) == {1}
+    assert set(state.trace.candidates(1)["stage"]) == {1, 2}
 
 
 def test_restore_discards_later_stages():
@@ -64,7 +64,7 @@ def test_restore_discards_later_stages():
     state.restore(torch.tensor([1, 2]))
     assert state.labels.tolist() == [[1, 2, -1, -1], [0, -1, 1, 1]]
     assert [len(records) for records in state.trace.history] == [2, 3]
-    assert set(state.trace.audit(0)["stage"]) == {1}
+    assert set(state.trace.candidates(0)["stage"]) == {1}
     assert state.stop_rule.reasons == [
         "stage 1 of 2 had the best validation accuracy",
         "maximum number of stages (2)",
@@ -81,7 +81,7 @@ def test_results_are_one_per_run():
         assert result.proba.tolist() == proba[run].tolist()
         assert result.given.tolist() == LABELS[run]
         assert result.stop_reason == "maximum number of stages (1)"
-        assert result.audit["node"].tolist() == [1 + run]
+        assert result.candidates["node"].tolist() == [1 + run]
         assert [record["stage"] for record in result.history] == [0, 1]
         assert [p.tolist() for p in result.stage_predictions] == [[2] * 4]
         torch.testing.assert_close(result.models[0].weight1[0], model.weight1[run])

@@ -86,7 +86,7 @@ def test_select_ignores_nodes_with_a_label():
 @pytest.mark.parametrize("method", [ST, M3S, SRGNNST])
 def test_pseudo_labels_accumulate_over_the_stages(method, graph, split):
     fitted = method(stages=3, per_class=12, epochs=15, hidden=16).fit(graph, split)
-    selected = fitted.audit_[fitted.audit_["selected"]]
+    selected = fitted.candidates_[fitted.candidates_["selected"]]
     assert len(np.unique(selected["node"])) == len(selected), "a node was selected twice"
     np.testing.assert_array_equal(fitted.labeled_stage_[selected["node"]], selected["stage"])
     labeled = [record["labeled"] for record in fitted.history_]
@@ -96,7 +96,7 @@ def test_pseudo_labels_accumulate_over_the_stages(method, graph, split):
 
 def test_every_stage_adds_its_quota(graph, split):
     fitted = ST(stages=3, per_class=12, epochs=15, hidden=16).fit(graph, split)
-    selected = fitted.audit_[fitted.audit_["selected"]]
+    selected = fitted.candidates_[fitted.candidates_["selected"]]
     for stage in (1, 2, 3):
         assert np.bincount(selected["label"][selected["stage"] == stage]).tolist() == [4, 4, 4]
 

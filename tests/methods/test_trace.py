@@ -1,4 +1,4 @@
-"""Selection and Trace: the audit of every candidate and the history of every stage."""
+"""Selection and Trace: the candidates of every candidate and the history of every stage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BOTH = torch.tensor([True, True])
 Z = torch.tensor([[[0.0], [1.0], [2.0], [4.0]]] * 2)
 
 
-class TestAudit:
+class TestCandidates:
     def test_has_one_row_per_candidate(self):
         selection = selection_of(
             [[0, 0, 0, 0], [2, 1, 2, 0]],
@@ -25,7 +25,7 @@ class TestAudit:
             ner=torch.tensor([[0.0] * 4, [5.0, 6.0, 7.0, 8.0]]),
             weight=torch.tensor([[0.0] * 4, [1.5, 2.5, 3.5, 4.5]]),
         )
-        table = selection.audit(fit=1, stage=3)
+        table = selection.table(fit=1, stage=3)
         assert table["stage"].tolist() == [3, 3]
         assert table["node"].tolist() == [1, 2]
         assert table["label"].tolist() == [1, 2]
@@ -35,10 +35,10 @@ class TestAudit:
         np.testing.assert_allclose(table["selection_score"], [0.2, 0.3])
         np.testing.assert_allclose(table["ner"], [6, 7])
         np.testing.assert_allclose(table["weight"], [2.5, 3.5])
-        assert len(selection.audit(fit=0, stage=3)) == 0
+        assert len(selection.table(fit=0, stage=3)) == 0
 
     def test_values_that_a_method_does_not_compute(self):
-        table = selection_of([[0, 1]], [[1, 1]]).audit(fit=0, stage=1)
+        table = selection_of([[0, 1]], [[1, 1]]).table(fit=0, stage=1)
         assert np.isnan(table["selection_score"]).all()
         assert np.isnan(table["ner"]).all()
         assert table["weight"].tolist() == [1, 1]
@@ -52,7 +52,7 @@ class TestTrace:
         (record,) = trace.history[0]
         assert record == {"stage": 0, "labeled": 2, "cmd": pytest.approx(expected)}
         assert trace.stop_reasons == ["no pseudo-labels"] * 2
-        assert len(trace.audit(0)) == 0
+        assert len(trace.candidates(0)) == 0
 
     def test_records_a_stage(self):
         trace = Trace(ring_problem(LABELS), Z)
@@ -67,7 +67,7 @@ class TestTrace:
         assert record["cmd"] == pytest.approx(expected)
         assert record["cmd_before"] == pytest.approx(trace.history[0][0]["cmd"])
         assert [p.tolist() for p in trace.predictions[0]] == [[0, 0, 1, 1]]
-        assert trace.audit(0)["node"].tolist() == [2, 3]
+        assert trace.candidates(0)["node"].tolist() == [2, 3]
 
     def test_ignores_stopped_runs(self):
         trace = Trace(ring_problem(LABELS), Z)
@@ -75,7 +75,7 @@ class TestTrace:
         labels = torch.tensor(LABELS)
         trace.record(1, selection, labels, Z, torch.tensor([False, True]))
         assert [len(records) for records in trace.history] == [1, 2]
-        assert [len(trace.audit(run)) for run in (0, 1)] == [0, 1]
+        assert [len(trace.candidates(run)) for run in (0, 1)] == [0, 1]
         assert [len(found) for found in trace.predictions] == [0, 1]
 
     def test_calls_callbacks_with_the_records_of_active_runs(self):
@@ -94,6 +94,6 @@ class TestTrace:
             trace.record(stage, selection, torch.tensor(LABELS), Z, BOTH)
         trace.discard_after(fit=0, stage=1)
         assert [record["stage"] for record in trace.history[0]] == [0, 1]
-        assert set(trace.audit(0)["stage"]) == {1}
+        assert set(trace.candidates(0)["stage"]) == {1}
         assert len(trace.predictions[0]) == 1
-        assert set(trace.audit(1)["stage"]) == {1, 2, 3}
+        assert set(trace.candidates(1)["stage"]) == {1, 2, 3}

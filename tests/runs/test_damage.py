@@ -24,7 +24,7 @@ def copy(run, tmp_path):
     return tmp_path / "copy"
 
 
-FILES = ("run.json", "predictions.csv", "history.csv", "audit.csv.gz", "model.safetensors",
+FILES = ("run.json", "predictions.csv", "history.csv", "candidates.csv.gz", "model.safetensors",
          "graph.npz", "metrics.json")  # fmt: skip
 
 
@@ -37,7 +37,7 @@ def test_a_flipped_bit_is_noticed_or_has_no_effect(copy, name, rng):
         damaged[bit // 8] ^= 1 << (bit % 8)
         (copy / name).write_bytes(damaged)
         try:
-            if name in ("predictions.csv", "audit.csv.gz", "metrics.json"):
+            if name in ("predictions.csv", "candidates.csv.gz", "metrics.json"):
                 with pytest.warns(UserWarning, match=f"{name} was changed or damaged"):
                     found = rows_to_csv(open_run(copy).predictions)
                 assert found == expected

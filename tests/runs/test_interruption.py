@@ -14,7 +14,7 @@ from dcgst.runs.format import writing
 from tests.runs.helpers import QUICK
 
 WRITERS = ("write_bytes", "write_text")
-FILES = ("predictions.csv", "history.csv", "audit.csv.gz", "model.safetensors", "graph.npz",
+FILES = ("predictions.csv", "history.csv", "candidates.csv.gz", "model.safetensors", "graph.npz",
          "metrics.json", "run.json")  # fmt: skip
 
 

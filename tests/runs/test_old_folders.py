@@ -37,17 +37,17 @@ def test_predictions_equal_the_stored_table(old_run):
 
 
 def test_history_and_audit_are_converted(old_run):
-    audit = old_run.result.audit
-    assert set(audit["replica"]) == {0, 1}
-    assert set(audit["stage"]) == {1, 2, 3}
-    first = audit[0]
+    candidates = old_run.result.candidates
+    assert set(candidates["replica"]) == {0, 1}
+    assert set(candidates["stage"]) == {1, 2, 3}
+    first = candidates[0]
     assert (old_run.graph.ids[first["node"]], first["label"], first["rank"]) == ("p0010", 1, 1)
-    assert (first["selected"], audit[1]["selected"]) == (False, True)
+    assert (first["selected"], candidates[1]["selected"]) == (False, True)
     assert first["confidence"] == pytest.approx(0.953333)
     assert first["selection_score"] == pytest.approx(0.417902)
     assert first["ner"] == pytest.approx(0.509325)
-    assert (audit["truth"] == -1).all()
-    assert (old_run.graph.labels[audit["node"]] == -1).all()
+    assert (candidates["truth"] == -1).all()
+    assert (old_run.graph.labels[candidates["node"]] == -1).all()
     assert old_run.result.edge_probabilities.size == 0
     last = [record["cmd"] for record in old_run.result.history if record["stage"] == 3]
     assert np.mean(last) == pytest.approx(0.2871, abs=1e-4)
@@ -116,7 +116,7 @@ def test_explanations_equal_those_of_version_0_1(old_run):
     with open(FOLDER / "predictions.csv", newline="") as file:
         pseudo = next(row["id"] for row in csv.DictReader(file) if row["source"] == "pseudo")
     chosen = [c for c in explain(old_run, pseudo).candidacies if c.selected]
-    assert len(chosen) >= 2, "in the audit of both replicas"
+    assert len(chosen) >= 2, "in the candidates of both replicas"
     assert all(c.shift_before is not None and c.selection_score is not None for c in chosen)
 
 

@@ -65,30 +65,32 @@ def test_a_graph_with_masks_keeps_them(graph, tmp_path):
 def test_audit_and_edges_are_stored_exactly(graph, tmp_path, make, known_truth):
     run = fit(with_known_truth(graph) if known_truth else graph, tmp_path / "run", make())
     opened = open_run(run.folder)
-    for name in ("audit", "edge_probabilities"):
+    for name in ("candidates", "edge_probabilities"):
         stored, original = getattr(opened.result, name), getattr(run.result, name)
         assert stored.dtype == original.dtype
         assert stored.tobytes() == original.tobytes(), name
-    audit = run.result.audit
+    candidates = run.result.candidates
     if run.info["method"] == "dcgst":
-        assert set(audit["replica"]) == {0, 1}
+        assert set(candidates["replica"]) == {0, 1}
         assert run.result.edge_probabilities.size > 0
     if run.info["method"] == "st":
-        assert np.isnan(audit["selection_score"]).all()
-        assert (audit["truth"] >= 0).all() == known_truth
+        assert np.isnan(candidates["selection_score"]).all()
+        assert (candidates["truth"] >= 0).all() == known_truth
 
 
 def test_the_audit_table_has_ids_and_class_names_and_no_truth(run, graph):
-    with gzip.open(run.folder / "audit.csv.gz", "rt", newline="") as file:
+    with gzip.open(run.folder / "candidates.csv.gz", "rt", newline="") as file:
         rows = list(csv.DictReader(file))
-    audit = run.result.audit
-    assert len(rows) == audit.size > 0
+    candidates = run.result.candidates
+    assert len(rows) == candidates.size > 0
     assert "truth" not in rows[0]
-    assert [row["node"] for row in rows] == graph.ids[audit["node"]].astype(str).tolist()
-    assert [row["label"] for row in rows] == [graph.class_names[code] for code in audit["label"]]
-    assert [row["selected"] == "True" for row in rows] == audit["selected"].tolist()
+    assert [row["node"] for row in rows] == graph.ids[candidates["node"]].astype(str).tolist()
+    assert [row["label"] for row in rows] == [
+        graph.class_names[code] for code in candidates["label"]
+    ]
+    assert [row["selected"] == "True" for row in rows] == candidates["selected"].tolist()
     confidence = np.array([float(row["confidence"]) for row in rows])
-    np.testing.assert_allclose(confidence, audit["confidence"], rtol=1e-5)
+    np.testing.assert_allclose(confidence, candidates["confidence"], rtol=1e-5)
 
 
 @pytest.mark.parametrize("backbone", ["gcn", "gat", "sage", "appnp", "mlp"])

@@ -123,10 +123,10 @@ def explain(run: Run, node_id: object, most: int = 8) -> Explanation:
 
 
 def _candidacies(run: Run, node: int) -> list[Candidacy]:
-    audit = run.result.audit
+    candidates = run.result.candidates
     records = {(int(r["replica"]), int(r["stage"])): r for r in run.result.history}
     found = []
-    for row in audit[audit["node"] == node]:
+    for row in candidates[candidates["node"] == node]:
         record = records.get((int(row["replica"]), int(row["stage"])), {})
         found.append(
             Candidacy(
@@ -202,7 +202,7 @@ def _summary(found: Explanation, run: Run) -> list[str]:
 
 def _candidacy_summary(found: Explanation, run: Run, replicas: int) -> str:
     """Whether and when the node got a pseudo-label."""
-    if not run.result.audit.size:
+    if not run.result.candidates.size:
         return f"{run.info['method']} uses no pseudo-labels."
     if not found.candidacies:
         return "It was never among the most confident nodes of its class, so never a candidate."

@@ -86,7 +86,7 @@ def labels_to_reach_all(problem: Problem) -> float:
 def most_confident(logits: Tensor, unlabeled: Tensor, quota: Tensor) -> Selection:
     """Select the unlabeled nodes ``(R, n)`` of highest confidence, ``quota`` ``(R, C)`` per class.
 
-    There are twice as many candidates, so that the audit shows which nodes came next.
+    There are twice as many candidates, so that the table shows which nodes came next.
     """
     confidence, predicted = logits.softmax(-1).max(-1)
     rank = ranks(confidence, unlabeled, predicted)

@@ -32,7 +32,7 @@ class Run:
         info: content of ``run.json``: method, settings, calibration, versions and more.
         graph: the graph with its labels.
         split: training, validation and pool nodes.
-        result: probabilities (calibrated), labels, history, audit and models.
+        result: probabilities (calibrated), labels, history, candidates and models.
     """
 
     folder: Path

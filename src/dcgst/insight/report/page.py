@@ -132,12 +132,12 @@ def _shift_chart(run: Run) -> str:
 
 
 def _label_chart(run: Run) -> str:
-    audit = run.result.audit
-    if not audit.size:
+    candidates = run.result.candidates
+    if not candidates.size:
         return ""
-    selected = audit[audit["selected"]]
+    selected = candidates[candidates["selected"]]
     by_stage = [
-        (s, selected["confidence"][selected["stage"] == s]) for s in np.unique(audit["stage"])
+        (s, selected["confidence"][selected["stage"] == s]) for s in np.unique(candidates["stage"])
     ]
     means = [(int(s), float(values.mean())) for s, values in by_stage if values.size]
     x, y = zip(*means, strict=True) if means else ((), ())

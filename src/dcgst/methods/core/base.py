@@ -36,8 +36,8 @@ class Method(ABC):
 
     A subclass sets ``name`` and defines :meth:`solve`. The parts of ``result_`` are available as
     ``proba_``, ``labels_``, ``labeled_stage_``, ``agreement_``, ``history_``, ``stop_reason_``,
-    ``audit_``, ``edge_probabilities_``, ``expert_weights_`` and ``models_``; see :class:`Result`.
-    ``classes_`` holds the class names.
+    ``candidates_``, ``edge_probabilities_``, ``expert_weights_`` and ``models_``; see
+    :class:`Result`. ``classes_`` holds the class names.
     """
 
     name: ClassVar[str]
@@ -266,8 +266,8 @@ class Method(ABC):
         return self.result_.stop_reason
 
     @property
-    def audit_(self) -> NDArray[np.void]:
-        return self.result_.audit
+    def candidates_(self) -> NDArray[np.void]:
+        return self.result_.candidates
 
     @property
     def edge_probabilities_(self) -> NDArray[np.void]:

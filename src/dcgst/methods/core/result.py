@@ -15,7 +15,13 @@ from torch import Tensor
 
 from dcgst.errors import InputError
 from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.trace import AUDIT, EDGE_PROBABILITIES, NOT_LABELED, TRAINING_LABEL, Trace
+from dcgst.methods.core.trace import (
+    CANDIDATE,
+    EDGE_PROBABILITIES,
+    NOT_LABELED,
+    TRAINING_LABEL,
+    Trace,
+)
 from dcgst.nn.base import Backbone
 
 History = list[dict[str, float]]
@@ -35,8 +41,8 @@ class Result:
         agreement: ``(n,)`` share of replicas that predict the same class.
         history: one record per replica and stage.
         stop_reason: why the training ended.
-        audit: table with one row per replica, stage and candidate (:data:`AUDIT`); empty if the
-            method has no pseudo-labels.
+        candidates: table with one row per replica, stage and candidate (:data:`CANDIDATE`); empty
+            if the method has no pseudo-labels.
         edge_probabilities: table of node pairs that an edge predictor may change
             (:data:`EDGE_PROBABILITIES`).
         expert_weights: weight of each expert and student in the prediction; empty if the method
@@ -52,7 +58,7 @@ class Result:
     agreement: NDArray[np.float32]
     history: History
     stop_reason: str
-    audit: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, dtype=AUDIT))
+    candidates: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, dtype=CANDIDATE))
     edge_probabilities: NDArray[np.void] = field(
         default_factory=lambda: np.zeros(0, dtype=EDGE_PROBABILITIES)
     )
@@ -79,30 +85,34 @@ class Result:
         return self.history[-1]["cmd"]
 
     def with_truth(self, truth: NDArray[np.int64], pool: NDArray[np.bool_]) -> Result:
-        """Return a copy with true classes in the audit and the accuracy of each stage on the pool.
+        """Return a copy with true classes and the accuracy of each stage on the pool.
 
         Args:
             truth: ``(n,)`` true class codes, -1 where unknown.
             pool: ``(n,)`` bool.
         """
-        audit = self.audit.copy()
-        audit["truth"] = truth[audit["node"]]
+        candidates = self.candidates.copy()
+        candidates["truth"] = truth[candidates["node"]]
         known = pool & (truth >= 0)
         history = [dict(record) for record in self.history]
         if known.any():
             for record, predicted in zip(history[1:], self.stage_predictions, strict=True):
                 record["accuracy"] = float((predicted[known] == truth[known]).mean())
-        return dataclasses.replace(self, audit=audit, history=history, stage_predictions=())
+        return dataclasses.replace(
+            self, candidates=candidates, history=history, stage_predictions=()
+        )
 
     def reorder(self, order: NDArray[np.int64]) -> Result:
         """Return the same result with node ``order[i]`` at position ``i``."""
-        audit, edges, position = (
-            self.audit.copy(),
+        candidates, edges, position = (
+            self.candidates.copy(),
             self.edge_probabilities.copy(),
             np.argsort(order),
         )
-        audit["node"] = position[audit["node"]]
-        audit = audit[np.lexsort([audit[key] for key in ("node", "stage", "replica")])]
+        candidates["node"] = position[candidates["node"]]
+        candidates = candidates[
+            np.lexsort([candidates[key] for key in ("node", "stage", "replica")])
+        ]
         ends = np.sort(
             [
                 position[self.edge_probabilities["source"]],
@@ -113,7 +123,7 @@ class Result:
         edges["source"], edges["target"] = ends
         return dataclasses.replace(
             self,
-            audit=audit,
+            candidates=candidates,
             edge_probabilities=edges,
             proba=self.proba[order],
             given=self.given[order],
@@ -159,7 +169,7 @@ def make_results(
         problem: the input.
         proba: ``(R, n, C)``.
         labeled_stage: ``(R, n)``.
-        trace: history, audit and stop reasons.
+        trace: history, candidates and stop reasons.
         model: the network with R replicas, if there is one.
         edge_probabilities: one table per fit, if there is an edge predictor.
         expert_weights: ``(R,)`` by name, if there are experts.
@@ -180,7 +190,7 @@ def make_results(
                 agreement=np.ones(proba.shape[1], dtype=np.float32),
                 history=[{"replica": 0, **record} for record in trace.history[fit]],
                 stop_reason=trace.stop_reasons[fit],
-                audit=trace.audit(fit),
+                candidates=trace.candidates(fit),
                 expert_weights={k: float(v[fit]) for k, v in (expert_weights or {}).items()},
                 models=() if model is None else (model.select_replica(fit),),
                 stage_predictions=tuple(trace.predictions[fit]),
@@ -201,7 +211,7 @@ def average(replicas: Sequence[Result]) -> Result:
         labeled_stage=majority_stage(np.stack([r.labeled_stage for r in replicas])),
         history=[{**record, "replica": i} for i, r in enumerate(replicas) for record in r.history],
         stop_reason="; ".join(sorted({r.stop_reason for r in replicas})),
-        audit=np.concatenate([_number(r.audit, i) for i, r in enumerate(replicas)]),
+        candidates=np.concatenate([_number(r.candidates, i) for i, r in enumerate(replicas)]),
         edge_probabilities=np.concatenate(
             [_number(r.edge_probabilities, i) for i, r in enumerate(replicas)]
         ),

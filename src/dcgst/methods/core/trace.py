@@ -1,4 +1,4 @@
-"""Trace of R fits: history of the stages and audit of every candidate."""
+"""Trace of R fits: history of the stages and table of candidates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dcgst.shift.cmd import labeled_shift
 TRAINING_LABEL, NOT_LABELED = 0, -1
 """Values of ``labeled_stage`` for a training label, and for a node without any label."""
 
-AUDIT = np.dtype(
+CANDIDATE = np.dtype(
     [
         ("replica", np.int16),
         ("stage", np.int16),
@@ -31,7 +31,7 @@ AUDIT = np.dtype(
         ("selected", np.bool_),
     ]
 )
-"""One row per replica, stage and candidate for a pseudo-label; see ``pandas.DataFrame(audit)``.
+"""One row per replica, stage and candidate for a pseudo-label; see ``pandas.DataFrame``.
 
 ``rank`` is the rank by confidence among the pool nodes of the same predicted class, from 1.
 
@@ -78,10 +78,10 @@ class Selection:
     ner: Tensor | None = None
     weight: Tensor | None = None
 
-    def audit(self, fit: int, stage: int) -> NDArray[np.void]:
-        """The candidates of one fit as rows of :data:`AUDIT`, in node order."""
+    def table(self, fit: int, stage: int) -> NDArray[np.void]:
+        """The candidates of one fit as rows of :data:`CANDIDATE`, in node order."""
         nodes = self.candidates[fit].nonzero().flatten()
-        table = np.zeros(len(nodes), dtype=AUDIT)
+        table = np.zeros(len(nodes), dtype=CANDIDATE)
         table["truth"], table["weight"] = -1, 1
         table["selection_score"] = table["ner"] = np.nan
         table["stage"], table["node"] = stage, nodes.numpy(force=True)
@@ -101,7 +101,7 @@ class Selection:
 
 
 class Trace:
-    """History, audit, predictions and stop reason of each of R fits.
+    """History, candidates, predictions and stop reason of each of R fits.
 
     Args:
         problem: the input.
@@ -117,7 +117,7 @@ class Trace:
             for count, value in zip(labeled.sum(1).tolist(), cmd.tolist(), strict=True)
         ]
         self.stop_reasons = ["no pseudo-labels"] * problem.num_fits
-        self.audits: list[list[NDArray[np.void]]] = [[] for _ in problem.seeds]
+        self.tables: list[list[NDArray[np.void]]] = [[] for _ in problem.seeds]
         self.predictions: list[list[NDArray[np.int16]]] = [[] for _ in problem.seeds]
 
     def record(
@@ -148,7 +148,7 @@ class Trace:
         for fit in fits:
             record = {name: values[fit] for name, values in columns.items()}
             self.history[fit].append({"stage": stage, **record})
-            self.audits[fit].append(selection.audit(fit, stage))
+            self.tables[fit].append(selection.table(fit, stage))
             predicted = selection.predicted[fit].to(torch.int16)
             self.predictions[fit].append(predicted.numpy(force=True))
         for callback in self.problem.callbacks:
@@ -158,9 +158,9 @@ class Trace:
     def discard_after(self, fit: int, stage: int) -> None:
         """Remove all stages of a fit after the given one."""
         del self.history[fit][stage + 1 :]
-        del self.audits[fit][stage:]
+        del self.tables[fit][stage:]
         del self.predictions[fit][stage:]
 
-    def audit(self, fit: int) -> NDArray[np.void]:
+    def candidates(self, fit: int) -> NDArray[np.void]:
         """Every candidate of every stage of one fit."""
-        return np.concatenate([np.zeros(0, dtype=AUDIT), *self.audits[fit]])
+        return np.concatenate([np.zeros(0, dtype=CANDIDATE), *self.tables[fit]])

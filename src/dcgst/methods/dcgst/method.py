@@ -63,7 +63,7 @@ class DCGST(Settings):
         >>> from dcgst import DCGST, load
         >>> graph = load("synthetic")
         >>> model = DCGST(epochs=20, max_stages=2, student_epochs=10).fit(graph)
-        >>> model.labels_.shape, model.audit_.dtype.names[:4]
+        >>> model.labels_.shape, model.candidates_.dtype.names[:4]
         ((1200,), ('replica', 'stage', 'node', 'label'))
     """
 

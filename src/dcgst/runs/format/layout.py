@@ -25,13 +25,16 @@ from dcgst.version import VERSION
 
 FORMAT = 2
 RUN, BEGUN, CHECKPOINT, LOCK = "run.json", "begun.json", "checkpoint", ".lock"
-PREDICTIONS, HISTORY, AUDIT_TABLE = "predictions.csv", "history.csv", "audit.csv.gz"
+PREDICTIONS, HISTORY, CANDIDATE_TABLE = "predictions.csv", "history.csv", "candidates.csv.gz"
 ARRAYS, MODELS, METRICS, REPORT = "graph.npz", "model.safetensors", "metrics.json", "report.html"
-FILES = (RUN, PREDICTIONS, AUDIT_TABLE, HISTORY, MODELS, ARRAYS, METRICS, REPORT, BEGUN)
+OLD_CANDIDATE_TABLE = "audit.csv.gz"
+"""Name of the table of candidates in format 1."""
+
+FILES = (RUN, PREDICTIONS, CANDIDATE_TABLE, HISTORY, MODELS, ARRAYS, METRICS, REPORT, BEGUN)
 """All files; ``begun.json`` is removed last, because it marks the folder as a run folder."""
 
 
-VERIFIED = (PREDICTIONS, AUDIT_TABLE, HISTORY, MODELS, ARRAYS, METRICS)
+VERIFIED = (PREDICTIONS, CANDIDATE_TABLE, HISTORY, MODELS, ARRAYS, METRICS)
 """Files whose SHA-256 digests are in ``run.json``."""
 
 
@@ -161,7 +164,7 @@ def remove(folder: Path) -> None:
     """Remove the files of a run; other files stay."""
     shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
     _remove_temporary(folder)
-    for name in FILES:
+    for name in (OLD_CANDIDATE_TABLE, *FILES):
         path = folder / name
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

@@ -20,12 +20,11 @@ from dcgst.graph import UNKNOWN, Graph
 from dcgst.graph.csr import MAX_ROWS, checked_csr
 from dcgst.io.npz import read_npz_arrays
 from dcgst.methods import Result
-from dcgst.methods.core.trace import AUDIT, EDGE_PROBABILITIES
+from dcgst.methods.core.trace import CANDIDATE, EDGE_PROBABILITIES
 from dcgst.nn import Backbone
 from dcgst.runs.format import v1
 from dcgst.runs.format.layout import (
     ARRAYS,
-    AUDIT_TABLE,
     BEGUN,
     FORMAT,
     HISTORY,
@@ -90,7 +89,7 @@ def _read(folder: Path, info: dict[str, Any]) -> Stored:
     graph = _graph_of(arrays, str(info["name"]))
     if info["format"] == 1:
         info = v1.upgrade_info(info)
-        arrays |= v1.upgrade_arrays(arrays, folder / AUDIT_TABLE, graph)
+        arrays |= v1.upgrade_arrays(arrays, folder, graph)
     check_info(info)
     check_arrays(arrays, graph)
     split = Split.of(arrays["train"], arrays["val"], arrays["pool"])
@@ -103,7 +102,7 @@ def _read(folder: Path, info: dict[str, Any]) -> Stored:
         agreement=arrays["agreement"],
         history=_read_history(folder / HISTORY),
         stop_reason=info["stop_reason"],
-        audit=_table_of(arrays, "audit", AUDIT),
+        candidates=_table_of(arrays, "candidates", CANDIDATE),
         edge_probabilities=_table_of(arrays, "edge_probabilities", EDGE_PROBABILITIES),
         expert_weights=info.get("expert_weights", {}),
         models=_read_models(folder / MODELS, info["models"]),

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcgst.graph import UNKNOWN, Graph
-from dcgst.methods.core.trace import AUDIT, EDGE_PROBABILITIES
+from dcgst.methods.core.trace import CANDIDATE, EDGE_PROBABILITIES
 from dcgst.methods.legacy import upgrade_settings
+from dcgst.runs.format.layout import OLD_CANDIDATE_TABLE
 
 BACKBONES = {"gcn": "gcn", "gat": "gat", "graphsage": "sage", "appnp": "appnp", "mlp": "mlp"}
 """Names of backbone classes in lower case, and their current names."""
@@ -55,14 +56,14 @@ def upgrade_info(info: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def upgrade_arrays(
-    arrays: Mapping[str, NDArray[Any]], audit: Path, graph: Graph
+    arrays: Mapping[str, NDArray[Any]], folder: Path, graph: Graph
 ) -> dict[str, NDArray[Any]]:
-    """Rename arrays of ``graph.npz``, and add the audit from its CSV file."""
-    table = _read_audit(audit, graph)
+    """Rename arrays of ``graph.npz``, and add the candidates from its CSV file."""
+    table = _read_candidates(folder / OLD_CANDIDATE_TABLE, graph)
     return {
         "labeled_stage": arrays["stage"],
         "test": arrays["pool"] & (graph.labels != UNKNOWN),
-        **{f"audit_{name}": table[name] for name in AUDIT.names or ()},
+        **{f"candidates_{name}": table[name] for name in CANDIDATE.names or ()},
         **{
             f"edge_probabilities_{name}": np.zeros(0, EDGE_PROBABILITIES)[name]
             for name in EDGE_PROBABILITIES.names or ()
@@ -70,12 +71,12 @@ def upgrade_arrays(
     }
 
 
-def _read_audit(path: Path, graph: Graph) -> NDArray[np.void]:
+def _read_candidates(path: Path, graph: Graph) -> NDArray[np.void]:
     node_of = {str(node_id): node for node, node_id in enumerate(graph.ids)}
     code_of = {name: code for code, name in enumerate(graph.class_names)}
     with gzip.open(path, "rt", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    table = np.zeros(len(rows), dtype=AUDIT)
+    table = np.zeros(len(rows), dtype=CANDIDATE)
     table["truth"] = UNKNOWN
     for name in rows[0] if rows else ():
         values = [row[name] for row in rows]

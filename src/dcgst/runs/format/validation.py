@@ -22,7 +22,7 @@ from dcgst.io.files import open_file
 from dcgst.methods import METHODS
 from dcgst.methods.core.trace import NOT_LABELED
 from dcgst.runs.format.layout import (
-    AUDIT_TABLE,
+    CANDIDATE_TABLE,
     METRICS,
     MODELS,
     PREDICTIONS,
@@ -31,7 +31,7 @@ from dcgst.runs.format.layout import (
     seal,
 )
 
-DERIVED = (PREDICTIONS, AUDIT_TABLE, METRICS)
+DERIVED = (PREDICTIONS, CANDIDATE_TABLE, METRICS)
 """Files for people, which are never read back."""
 
 REQUIRED: dict[str, type] = {

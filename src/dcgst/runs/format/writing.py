@@ -22,10 +22,10 @@ from dcgst.errors import InputError
 from dcgst.files import rows_to_csv, write_bytes, write_text
 from dcgst.graph import Graph
 from dcgst.methods import Result
-from dcgst.methods.core.trace import AUDIT
+from dcgst.methods.core.trace import CANDIDATE
 from dcgst.runs.format.layout import (
     ARRAYS,
-    AUDIT_TABLE,
+    CANDIDATE_TABLE,
     CHECKPOINT,
     HISTORY,
     METRICS,
@@ -61,7 +61,7 @@ def write(
     contents = {
         PREDICTIONS: rows_to_csv(predictions, spreadsheet=spreadsheet).encode(),
         HISTORY: rows_to_csv(result.history).encode(),
-        AUDIT_TABLE: _audit_to_csv(result.audit, stored.graph),
+        CANDIDATE_TABLE: _candidates_to_csv(result.candidates, stored.graph),
         ARRAYS: _arrays_to_npz(stored),
         METRICS: (json.dumps(metrics, indent=1, allow_nan=False) + "\n").encode(),
     }
@@ -92,19 +92,19 @@ def check_finite(tensors: Mapping[str, Tensor]) -> None:
             raise InputError(f"parameter {name} of the network has values that are not finite")
 
 
-def _audit_to_csv(audit: NDArray[np.void], graph: Graph) -> bytes:
-    """The audit for people: ids and class names instead of numbers, without the truth."""
-    names = [name for name in AUDIT.names or () if name != "truth"]
+def _candidates_to_csv(candidates: NDArray[np.void], graph: Graph) -> bytes:
+    """The candidates for people: ids and class names instead of numbers, without the truth."""
+    names = [name for name in CANDIDATE.names or () if name != "truth"]
     columns = []
     for name in names:
         if name == "node":
-            columns.append(graph.ids[audit["node"]].tolist())
+            columns.append(graph.ids[candidates["node"]].tolist())
         elif name == "label":
-            columns.append([graph.class_names[code] for code in audit["label"]])
-        elif audit[name].dtype == np.float32:
-            columns.append(["" if np.isnan(v) else f"{v:.6g}" for v in audit[name]])
+            columns.append([graph.class_names[code] for code in candidates["label"]])
+        elif candidates[name].dtype == np.float32:
+            columns.append(["" if np.isnan(v) else f"{v:.6g}" for v in candidates[name]])
         else:
-            columns.append(audit[name].tolist())
+            columns.append(candidates[name].tolist())
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(names)
@@ -115,7 +115,7 @@ def _audit_to_csv(audit: NDArray[np.void], graph: Graph) -> bytes:
 def _arrays_to_npz(stored: Stored) -> bytes:
     graph, split, result = stored.graph, stored.split, stored.result
     features = sp.csr_array(graph.features)
-    tables = {"audit": result.audit, "edge_probabilities": result.edge_probabilities}
+    tables = {"candidates": result.candidates, "edge_probabilities": result.edge_probabilities}
     columns = {
         f"{table}_{name}": rows[name]
         for table, rows in tables.items()

@@ -1,4 +1,4 @@
-"""The audit and history of DC-GST: every candidate of every stage."""
+"""The candidates and history of DC-GST: every candidate of every stage."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def fitted(graph, split) -> DCGST:
 
 @pytest.mark.parametrize("stage", [1, 2, 3])
 def test_half_of_the_candidates_with_the_largest_scores_are_selected(fitted, split, stage):
-    rows = fitted.audit_[fitted.audit_["stage"] == stage]
+    rows = fitted.candidates_[fitted.candidates_["stage"] == stage]
     assert split.pool[0][rows["node"]].all()
     assert rows["selected"].sum() == np.ceil(len(rows) / 2)
     selected, others = rows[rows["selected"]], rows[~rows["selected"]]
@@ -46,7 +46,7 @@ def test_half_of_the_candidates_with_the_largest_scores_are_selected(fitted, spl
 
 @pytest.mark.parametrize(("stage", "k"), [(1, 4), (2, 6), (3, 9)])
 def test_candidates_are_ranked_from_one_to_k_in_each_class(fitted, stage, k):
-    rows = fitted.audit_[fitted.audit_["stage"] == stage]
+    rows = fitted.candidates_[fitted.candidates_["stage"] == stage]
     for label in range(3):
         ranks = np.sort(rows["rank"][rows["label"] == label])
         assert len(ranks) <= k
@@ -55,7 +55,7 @@ def test_candidates_are_ranked_from_one_to_k_in_each_class(fitted, stage, k):
 
 
 def test_selected_nodes_of_the_last_stage_are_labeled(fitted):
-    last = fitted.audit_[fitted.audit_["stage"] == 3]
+    last = fitted.candidates_[fitted.candidates_["stage"] == 3]
     selected = np.zeros(150, dtype=bool)
     selected[last["node"][last["selected"]]] = True
     np.testing.assert_array_equal(fitted.labeled_stage_ > 0, selected)
@@ -63,19 +63,21 @@ def test_selected_nodes_of_the_last_stage_are_labeled(fitted):
 
 
 def test_truth_and_accuracy_are_for_evaluation_only(graph, split, fitted):
-    audit = fitted.audit_
-    np.testing.assert_array_equal(audit["truth"], graph.labels[audit["node"]])
+    candidates = fitted.candidates_
+    np.testing.assert_array_equal(candidates["truth"], graph.labels[candidates["node"]])
     assert all("accuracy" in record for record in fitted.history_[1:])
     hidden = quick().fit(graph.with_labels(np.where(split.pool[0], -1, graph.labels)), split)
-    assert (hidden.audit_["truth"] == -1).all()
+    assert (hidden.candidates_["truth"] == -1).all()
     assert not any("accuracy" in record for record in hidden.history_)
     np.testing.assert_array_equal(hidden.proba_, fitted.proba_)
 
 
 def test_replicas_have_their_own_rows(graph, split, fitted):
     two = quick(replicas=2).fit(graph, split)
-    np.testing.assert_array_equal(two.audit_[two.audit_["replica"] == 0], fitted.audit_)
-    assert (two.audit_["replica"] == 1).any()
+    np.testing.assert_array_equal(
+        two.candidates_[two.candidates_["replica"] == 0], fitted.candidates_
+    )
+    assert (two.candidates_["replica"] == 1).any()
 
 
 def test_nodes_are_in_the_order_of_the_user_if_the_graph_is_reordered(graph, split, monkeypatch):
@@ -84,5 +86,5 @@ def test_nodes_are_in_the_order_of_the_user_if_the_graph_is_reordered(graph, spl
     monkeypatch.setattr(locality, "LARGE", 10)
     found = quick(**settings).fit(graph, split)
     for column in ("node", "label", "truth", "rank", "selected"):
-        np.testing.assert_array_equal(found.audit_[column], expected.audit_[column])
+        np.testing.assert_array_equal(found.candidates_[column], expected.candidates_[column])
     np.testing.assert_array_equal(found.labeled_stage_, expected.labeled_stage_)
