@@ -48,6 +48,7 @@ def test_purposes_differ_and_keep_their_values():
         "TUNING": 90,
         "BOOTSTRAP": 91,
         "AUDIT": 92,
+        "FOLDS": 93,
     }
     assert len(set(values.values())) == len(values)
 

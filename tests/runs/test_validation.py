@@ -26,6 +26,7 @@ def make_info(**changes):
         "spectral": False,
         "calibration": {"temperature": 0.5, "nodes": 0, "description": ""},
         "notes": [],
+        "node_columns": [],
         "stop_reason": "",
         "encoder": [COLUMN],
         "seconds": 0.0,

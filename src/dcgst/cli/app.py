@@ -24,8 +24,10 @@ from dcgst.version import VERSION
 VERBS = {
     "demo": "Show the cost of biased labels, and the gain by DC-GST, on built-in data.",
     "fit": "Learn from the labels in a table and predict all other nodes.",
+    "refit": "Fit a run again, with more labels.",
     "predict": "Predict with a stored model, on its own graph or another one.",
     "diagnose": "Measure how few, how biased and how well connected the labels are.",
+    "audit": "Write a table of randomly chosen nodes to label.",
     "evaluate": "Compare the predictions of a run with true classes.",
     "explain": "Explain the predicted class of a node.",
     "suggest": "Suggest which nodes to label next.",

@@ -18,6 +18,13 @@ OutOption = Annotated[
 ]
 
 
+def check_new_file(path: Path) -> None:
+    """Raise if a file exists: a person may have filled it in."""
+    check_file(path)
+    if path.exists():
+        raise InputError(f"{path} exists; choose another file with -o, or delete it first")
+
+
 def check_out(out: Path | None, json: bool, run: Path, inputs: Sequence[Path | None] = ()) -> None:
     """Raise if the output file cannot be written or is needed, or if --json is also set.
 

@@ -39,6 +39,7 @@ class Purpose(IntEnum):
     TUNING = 90
     BOOTSTRAP = 91
     AUDIT = 92
+    FOLDS = 93
 
 
 def derive(seed: int, *path: int) -> int:

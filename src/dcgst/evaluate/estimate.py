@@ -39,6 +39,11 @@ class Estimate:
     def __str__(self) -> str:
         return f"{self.value:.0%} (95 % interval {100 * self.low:.0f} to {100 * self.high:.0f})"
 
+    @property
+    def text(self) -> str:
+        """The estimate and its interval, for tables."""
+        return f"{self.value:.0%} ({100 * self.low:.0f} to {100 * self.high:.0f})"
+
 
 def estimate_share(
     observed: NDArray[np.bool_],

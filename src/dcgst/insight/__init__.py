@@ -1,5 +1,6 @@
 """Insight into labels and results: diagnosis, explanation, suggestions, report."""
 
+from dcgst.insight.audit import draw_audit
 from dcgst.insight.diagnosis import Diagnosis, diagnose
 from dcgst.insight.explanation import Explanation, explain
 from dcgst.insight.report import write_report
@@ -10,6 +11,7 @@ __all__ = [
     "Explanation",
     "Suggestions",
     "diagnose",
+    "draw_audit",
     "explain",
     "suggest",
     "write_report",

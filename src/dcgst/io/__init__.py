@@ -1,8 +1,17 @@
 """Read graphs from tables, graph files and objects of other libraries."""
 
+from dcgst.io.adding import add_labels
 from dcgst.io.columns import Columns
 from dcgst.io.features import FeatureEncoder
 from dcgst.io.labels import LabelTable, read_label_table
 from dcgst.io.read import Input, read
 
-__all__ = ["Columns", "FeatureEncoder", "Input", "LabelTable", "read", "read_label_table"]
+__all__ = [
+    "Columns",
+    "FeatureEncoder",
+    "Input",
+    "LabelTable",
+    "add_labels",
+    "read",
+    "read_label_table",
+]

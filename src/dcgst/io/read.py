@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,8 @@ class Input:
             matrix, or if the features were computed from the graph structure.
         spectral: whether the features were computed from the graph structure.
         columns: role of each column, given or guessed.
+        table: columns of the node table by name, as text, except for the label column; empty if
+            the input was no table.
         notes: what was guessed, changed or dropped, for the user.
     """
 
@@ -57,6 +59,7 @@ class Input:
     encoder: FeatureEncoder | None = None
     spectral: bool = False
     columns: Columns = field(default_factory=Columns)
+    table: Mapping[str, Sequence[str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -193,6 +196,7 @@ def _from_tables(
         None if spectral else encoder,
         spectral,
         replace(columns, **asdict(node_columns), **asdict(edge_columns)),
+        {name: values for name, values in nodes.columns.items() if name != node_columns.label},
         (*notes, *graph.notes),
     )
 

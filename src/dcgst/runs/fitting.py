@@ -15,7 +15,7 @@ from dcgst.engine.training import Callback
 from dcgst.errors import InputError, WriteError
 from dcgst.evaluate.calibration import Calibration, calibrate, calibrated_in_fit
 from dcgst.graph import UNKNOWN, Graph
-from dcgst.io import Input, read
+from dcgst.io import Input, add_labels, read
 from dcgst.methods import METHODS, Method
 from dcgst.methods.core.prior import follow_shares, shares_of
 from dcgst.methods.core.runner import check_split
@@ -34,10 +34,12 @@ REPLICAS = 5
 
 
 def fit(
-    source: Input | Graph | Data,
+    source: Input | Run | Graph | Data,
     folder: str | Path,
     model: Method | None = None,
     *,
+    labels: Sequence[str | Path] = (),
+    audit: Sequence[str | Path] = (),
     validate: float = 0.0,
     resume: bool = False,
     overwrite: bool = False,
@@ -47,9 +49,14 @@ def fit(
     """Fit a method and store the result in a folder.
 
     Args:
-        source: the result of :func:`dcgst.read`, a :class:`Graph` or PyG ``Data``.
+        source: the result of :func:`dcgst.read`, a :class:`Graph`, PyG ``Data``, or another run,
+            whose graph and labels are used.
         folder: where to store the result; it must not exist yet.
-        model: the method; default DC-GST with five replicas.
+        model: the method; default: that of the other run, or DC-GST with five replicas.
+        labels: tables of ids and classes to add to the labels.
+        audit: tables of ids and classes of nodes that were chosen at random; see
+            :func:`dcgst.draw_audit`. These labels determine weights, calibration and class shares,
+            and the accuracy is estimated from them.
         validate: share of the given labels to use for validation instead of training.
         resume: continue an interrupted fit.
         overwrite: replace an existing run.
@@ -66,7 +73,14 @@ def fit(
     """
     if resume and overwrite:
         raise InputError("--resume continues a run and --overwrite replaces it; choose one")
-    data = read(source)
+    if validate and audit:
+        raise InputError("--validate and --audit both choose validation nodes; use one of them")
+    audited = bool(audit)
+    if isinstance(source, Run):
+        model = model or source.new_method()
+        audited = audited or source.audited
+        source = source.as_input()
+    data = add_labels(read(source), labels, audit)
     if model is not None and not isinstance(model, Method):
         raise InputError(
             f"the model must be a method such as EM(), got {getattr(model, '__name__', model)!r}"
@@ -97,9 +111,12 @@ def fit(
         try:
             run = _fit(data, folder, model, split, callbacks)
             run.info.update(
-                validate=validate, spreadsheet=spreadsheet, fingerprint=identity["fingerprint"]
+                validate=validate,
+                audited=audited,
+                spreadsheet=spreadsheet,
+                fingerprint=identity["fingerprint"],
             )
-            stored = folder_format.Stored(run.info, graph, split, run.result)
+            stored = folder_format.Stored(run.info, graph, split, run.result, data.table)
             metrics = compute_metrics(run)
             folder_format.write(folder, stored, run.predictions, metrics, spreadsheet=spreadsheet)
         except WriteError:  # what was stored so far is still valid

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from dcgst.errors import InputError
 from dcgst.evaluate.calibration import Calibration
 from dcgst.graph import UNKNOWN, Graph
-from dcgst.io import Columns, FeatureEncoder, read, read_label_table
+from dcgst.io import Columns, FeatureEncoder, Input, read, read_label_table
 from dcgst.methods import METHODS, Method, Result
 from dcgst.methods.core.trace import NOT_LABELED, TRAINING_LABEL
 from dcgst.runs import format as folder_format
+from dcgst.runs.estimate import RunEstimate, estimate_run
 from dcgst.runs.evaluation import RunEvaluation, evaluate_run, known_classes
 from dcgst.runs.predictions import prediction_rows
 from dcgst.splits import Split
@@ -57,6 +58,45 @@ class Run:
         fitted.set_params(device="cpu")
         fitted.graph_, fitted.split_, fitted.result_ = self.graph, self.split, self.result
         return fitted
+
+    def new_method(self) -> Method:
+        """The method with the settings of this run, not fitted."""
+        settings = dict(self.info["settings"])
+        if self.info.get("validate"):  # these validation labels were no random sample
+            settings.pop("random_validation", None)
+        new = METHODS.known(self.info["method"]).from_preset(**settings)
+        return new.set_params(device="auto")
+
+    @property
+    def audited(self) -> bool:
+        """Whether the validation labels are those of randomly chosen nodes (``--audit``)."""
+        return bool(self.info.get("audited"))
+
+    def as_input(self) -> Input:
+        """The graph with the labels of this run, to be fitted again."""
+        graph, split, stored = self.graph, self.split, self.info["encoder"]
+        if split.val.any() and not self.info.get("validate"):
+            graph = replace(graph, masks={"train": split.train[0], "val": split.val[0]})
+        return Input(
+            graph,
+            FeatureEncoder.from_json(stored) if stored else None,
+            self.info["spectral"],
+            Columns(**self.info["columns"]),
+            self.table,
+            tuple(self.info["notes"]),
+        )
+
+    @cached_property
+    def estimate(self) -> RunEstimate | None:
+        """Accuracy and class shares, estimated from an audit; None without one."""
+        return estimate_run(self) if self.audited else None
+
+    @cached_property
+    def table(self) -> dict[str, list[str]]:
+        """Columns of the node table by name, without the labels; empty if there was no table."""
+        if not self.info["node_columns"]:
+            return {}
+        return folder_format.read_node_table(self.folder)
 
     @property
     def evaluation_nodes(self) -> NDArray[np.bool_]:

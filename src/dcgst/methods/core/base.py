@@ -20,9 +20,10 @@ from dcgst.errors import InputError, unknown_name
 from dcgst.evaluate.metrics import accuracy
 from dcgst.graph import UNKNOWN, FeatureMatrix, Graph, as_graph
 from dcgst.methods.core import runner
+from dcgst.methods.core.fitted import FittedAttributes
 from dcgst.methods.core.params import check_settings, param
 from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.result import History, Result
+from dcgst.methods.core.result import Result
 from dcgst.nn.base import BACKBONES, Backbone, Output
 from dcgst.splits import Split
 
@@ -31,13 +32,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False, kw_only=True)
-class Method(ABC):
+class Method(FittedAttributes, ABC):
     """A node classifier. Its fields are its settings; ``fit`` sets ``result_``.
 
-    A subclass sets ``name`` and defines :meth:`solve`. The parts of ``result_`` are available as
-    ``proba_``, ``labels_``, ``labeled_stage_``, ``agreement_``, ``history_``, ``stop_reason_``,
-    ``candidates_``, ``edge_probabilities_``, ``expert_weights_`` and ``models_``; see
-    :class:`Result`. ``classes_`` holds the class names.
+    A subclass sets ``name`` and defines :meth:`solve`.
     """
 
     name: ClassVar[str]
@@ -71,6 +69,11 @@ class Method(ABC):
     @property
     def calibrated(self) -> bool:
         """Whether the method calibrates its probabilities itself."""
+        return False
+
+    @property
+    def trains_on_validation(self) -> bool:
+        """Whether the method trains on validation labels after it has used them otherwise."""
         return False
 
     def features(self, graph: Graph) -> FeatureMatrix:
@@ -240,50 +243,6 @@ class Method(ABC):
         """
         self._check_fitted()
         return runner.embed(self, self.models_, as_graph(self.graph_ if graph is None else graph))
-
-    @property
-    def proba_(self) -> NDArray[np.float32]:
-        return self.result_.proba
-
-    @property
-    def labels_(self) -> NDArray[np.int64]:
-        return self.result_.labels
-
-    @property
-    def labeled_stage_(self) -> NDArray[np.int64]:
-        return self.result_.labeled_stage
-
-    @property
-    def agreement_(self) -> NDArray[np.float32]:
-        return self.result_.agreement
-
-    @property
-    def history_(self) -> History:
-        return self.result_.history
-
-    @property
-    def stop_reason_(self) -> str:
-        return self.result_.stop_reason
-
-    @property
-    def candidates_(self) -> NDArray[np.void]:
-        return self.result_.candidates
-
-    @property
-    def edge_probabilities_(self) -> NDArray[np.void]:
-        return self.result_.edge_probabilities
-
-    @property
-    def expert_weights_(self) -> Mapping[str, float]:
-        return self.result_.expert_weights
-
-    @property
-    def models_(self) -> tuple[Backbone, ...]:
-        return self.result_.models
-
-    @property
-    def classes_(self) -> tuple[str, ...]:
-        return self.graph_.class_names
 
     def _is_fitted_graph(self, graph: Graph | Data) -> bool:
         """Whether a graph has the nodes, edges and features of the fitted one."""

@@ -200,14 +200,25 @@ def make_results(
     return results
 
 
-def average(replicas: Sequence[Result]) -> Result:
-    """Combine replicas: mean probabilities, median labeled stages, joined tables."""
+def average(replicas: Sequence[Result], folds: NDArray[np.int64] | None = None) -> Result:
+    """Combine replicas: mean probabilities, median labeled stages, joined tables.
+
+    Args:
+        replicas: results of the same run.
+        folds: ``(n,)`` number of the replica whose prediction for a node counts alone, because the
+            others know its label; -1 if all count.
+    """
     first, *others = replicas
     if not others:
         return first
+    proba = np.mean([r.proba for r in replicas], axis=0)
+    for number, replica in enumerate(replicas if folds is not None else ()):
+        proba[folds == number] = replica.proba[folds == number]
+    given = np.max([r.given for r in replicas], axis=0)
     mean = dataclasses.replace(
         first,
-        proba=np.mean([r.proba for r in replicas], axis=0),
+        proba=proba,
+        given=given,
         labeled_stage=majority_stage(np.stack([r.labeled_stage for r in replicas])),
         history=[{**record, "replica": i} for i, r in enumerate(replicas) for record in r.history],
         stop_reason="; ".join(sorted({r.stop_reason for r in replicas})),
@@ -222,7 +233,7 @@ def average(replicas: Sequence[Result]) -> Result:
         models=tuple(model for r in replicas for model in r.models),
         stage_predictions=(),
     )
-    equal = np.stack([r.labels == mean.labels for r in replicas])
+    equal = np.stack([(r.labels == mean.labels) | (given >= 0) for r in replicas])
     agreement: NDArray[np.float32] = equal.mean(axis=0, dtype=np.float32)
     return dataclasses.replace(mean, agreement=agreement)
 

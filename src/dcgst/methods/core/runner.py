@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dcgst.engine.checkpoint import Checkpoint
 from dcgst.engine.device import resolve_device
 from dcgst.engine.locality import LARGE, locality_order
-from dcgst.engine.random import derive
+from dcgst.engine.random import Purpose, derive
 from dcgst.engine.threads import threads_for
 from dcgst.engine.training import Callback
 from dcgst.errors import InputError
@@ -79,6 +79,7 @@ def _fit_in_chunks(
 ) -> list[Result]:
     """Compute fits in chunks; default: all together on a GPU or with ``all_at_once``, else one."""
     jobs = [(run, replica) for run in range(len(split)) for replica in range(method.replicas)]
+    folds = validation_folds(method, graph, split)
     device = resolve_device(method.device)
     together = device.type == "cuda" or method.all_at_once
     size = method.chunk_size or (len(jobs) if together else 1)
@@ -89,12 +90,13 @@ def _fit_in_chunks(
         for start in range(0, len(jobs), size):
             chunk = jobs[start : start + size]
             runs = [run for run, _ in chunk]
+            left_out = np.stack([folds[run] == replica for run, replica in chunk])
             folder = checkpoint and checkpoint / f"replica-{start:03d}-{len(chunk)}"
             problem = Problem.build(
                 tensors,
                 np.where(split.train[runs], graph.labels, UNKNOWN),
                 graph.num_classes,
-                val_labels=np.where(split.val[runs], graph.labels, UNKNOWN),
+                val_labels=np.where(split.val[runs] & ~left_out, graph.labels, UNKNOWN),
                 pool=split.pool[runs],
                 seeds=[derive(method.seed, split.runs[run], replica) for run, replica in chunk],
                 shares=shares,
@@ -106,7 +108,24 @@ def _fit_in_chunks(
                 proba = follow_shares(result.proba, pool, shares)
                 results.append(replace(result, proba=proba).with_truth(graph.labels, pool))
     count = method.replicas
-    return [average(results[i : i + count]) for i in range(0, len(jobs), count)]
+    return [average(results[count * i : count * (i + 1)], folds[i]) for i in range(len(split))]
+
+
+def validation_folds(method: Method, graph: Graph, split: Split) -> NDArray[np.int64]:
+    """``(runs, n)`` number of the replica that does not get a node's validation label; else -1.
+
+    If a method trains on validation labels, each replica leaves out some of them at random, so that
+    the predictions for these nodes measure its accuracy. One replica alone gets all.
+    """
+    folds = np.full(split.val.shape, -1)
+    if not method.trains_on_validation or method.replicas == 1:
+        return folds
+    order = graph.id_order
+    for number, val, own in zip(split.runs, split.val, folds, strict=True):
+        rng = np.random.default_rng(derive(method.seed, Purpose.FOLDS, number))
+        nodes = rng.permutation(order[val[order]])
+        own[nodes] = np.arange(nodes.size) % method.replicas
+    return folds
 
 
 def predict(

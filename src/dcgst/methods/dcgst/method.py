@@ -78,6 +78,10 @@ class DCGST(Settings):
     def calibrated(self) -> bool:
         return self.experts
 
+    @property
+    def trains_on_validation(self) -> bool:
+        return self.experts and self.refit
+
     def check(self) -> None:
         super().check()
         if self.edge_predictor and BACKBONES.resolve(self.backbone).hops == 0:

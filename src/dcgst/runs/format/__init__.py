@@ -13,7 +13,7 @@ from dcgst.runs.format.layout import (
     prepare,
     remove,
 )
-from dcgst.runs.format.reading import read
+from dcgst.runs.format.reading import read, read_node_table
 from dcgst.runs.format.writing import write
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "locked",
     "prepare",
     "read",
+    "read_node_table",
     "remove",
     "write",
 ]

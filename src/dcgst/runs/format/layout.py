@@ -7,8 +7,8 @@ import errno
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,26 +26,35 @@ from dcgst.version import VERSION
 FORMAT = 2
 RUN, BEGUN, CHECKPOINT, LOCK = "run.json", "begun.json", "checkpoint", ".lock"
 PREDICTIONS, HISTORY, CANDIDATE_TABLE = "predictions.csv", "history.csv", "candidates.csv.gz"
-ARRAYS, MODELS, METRICS, REPORT = "graph.npz", "model.safetensors", "metrics.json", "report.html"
+ARRAYS, MODELS, NODE_TABLE = "graph.npz", "model.safetensors", "nodes.csv.gz"
+METRICS, REPORT = "metrics.json", "report.html"
 OLD_CANDIDATE_TABLE = "audit.csv.gz"
 """Name of the table of candidates in format 1."""
 
-FILES = (RUN, PREDICTIONS, CANDIDATE_TABLE, HISTORY, MODELS, ARRAYS, METRICS, REPORT, BEGUN)
-"""All files; ``begun.json`` is removed last, because it marks the folder as a run folder."""
-
-
-VERIFIED = (PREDICTIONS, CANDIDATE_TABLE, HISTORY, MODELS, ARRAYS, METRICS)
+VERIFIED = (PREDICTIONS, CANDIDATE_TABLE, HISTORY, MODELS, ARRAYS, NODE_TABLE, METRICS)
 """Files whose SHA-256 digests are in ``run.json``."""
+
+FILES = (RUN, *VERIFIED, REPORT, BEGUN)
+"""All files; ``begun.json`` is removed last, because it marks the folder as a run folder."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """Content of a run folder."""
+    """Content of a run folder.
+
+    Attributes:
+        info: content of ``run.json``.
+        graph: the graph.
+        split: training, validation and pool nodes.
+        result: the result of the fit.
+        table: columns of the node table; read separately, by :func:`read_node_table`.
+    """
 
     info: dict[str, Any]
     graph: Graph
     split: Split
     result: Result
+    table: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def identity(

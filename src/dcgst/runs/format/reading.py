@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,7 @@ from dcgst.runs.format.layout import (
     FORMAT,
     HISTORY,
     MODELS,
+    NODE_TABLE,
     RUN,
     Stored,
     read_json,
@@ -108,6 +110,20 @@ def _read(folder: Path, info: dict[str, Any]) -> Stored:
         models=_read_models(folder / MODELS, info["models"]),
     )
     return Stored(info, graph, split, result)
+
+
+def read_node_table(folder: Path) -> dict[str, list[str]]:
+    """The columns of the node table by name; raises if the file is damaged."""
+    csv.field_size_limit(2**31 - 1)
+    try:
+        with gzip.open(folder / NODE_TABLE, "rt", newline="", encoding="utf-8") as file:
+            names, *rows = csv.reader(file)
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        return dict(zip(names, columns, strict=True))
+    except DAMAGED as error:
+        raise InputError(
+            f"{folder / NODE_TABLE} is damaged ({error}); fit again with --overwrite"
+        ) from error
 
 
 def _graph_of(arrays: Mapping[str, NDArray[Any]], name: str) -> Graph:

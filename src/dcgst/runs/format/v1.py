@@ -50,6 +50,7 @@ def upgrade_info(info: Mapping[str, Any]) -> dict[str, Any]:
         "settings": settings,
         "encoder": encoder,
         "calibration": calibration,
+        "node_columns": [],
     }
     del upgraded["recipe"]
     return upgraded

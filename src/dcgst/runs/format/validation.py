@@ -25,6 +25,7 @@ from dcgst.runs.format.layout import (
     CANDIDATE_TABLE,
     METRICS,
     MODELS,
+    NODE_TABLE,
     PREDICTIONS,
     RUN,
     VERIFIED,
@@ -42,6 +43,7 @@ REQUIRED: dict[str, type] = {
     "spectral": bool,
     "calibration": dict,
     "notes": list,
+    "node_columns": list,
     "stop_reason": str,
 }
 """Required keys of ``run.json`` and their types."""
@@ -55,7 +57,10 @@ def verify_digests(folder: Path, info: Mapping[str, Any]) -> None:
     files = info.get("files")
     if info != seal(info) or not isinstance(files, dict):
         raise InputError(f"{folder / RUN} was changed or damaged; fit again with --overwrite")
-    expected = set(VERIFIED) if info.get("models") else set(VERIFIED) - {MODELS}
+    expected = set(VERIFIED)
+    for name, key in ((MODELS, "models"), (NODE_TABLE, "node_columns")):
+        if not info.get(key):
+            expected.remove(name)
     if set(files) != expected:
         raise InputError(f"{folder / RUN} lists other files than a run has; fit again")
     for name, digest in files.items():

@@ -30,6 +30,7 @@ from dcgst.runs.format.layout import (
     HISTORY,
     METRICS,
     MODELS,
+    NODE_TABLE,
     PREDICTIONS,
     RUN,
     Stored,
@@ -65,6 +66,11 @@ def write(
         ARRAYS: _arrays_to_npz(stored),
         METRICS: (json.dumps(metrics, indent=1, allow_nan=False) + "\n").encode(),
     }
+    stored.info["node_columns"] = list(stored.table)
+    if stored.table:
+        columns = list(stored.table.values())
+        # With this terminator, values with any kind of line break are quoted.
+        contents[NODE_TABLE] = _to_csv(list(stored.table), columns, "\r\n")
     if result.models:
         contents[MODELS] = save(_tensors_of(result))
     for name, content in contents.items():
@@ -105,11 +111,19 @@ def _candidates_to_csv(candidates: NDArray[np.void], graph: Graph) -> bytes:
             columns.append(["" if np.isnan(v) else f"{v:.6g}" for v in candidates[name]])
         else:
             columns.append(candidates[name].tolist())
+    return _to_csv(names, columns)
+
+
+def _to_csv(
+    names: Sequence[str], columns: Sequence[Sequence[Any]], lineterminator: str = "\n"
+) -> bytes:
+    """A compressed CSV file."""
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
+    writer = csv.writer(buffer, lineterminator=lineterminator)
     writer.writerow(names)
     writer.writerows(zip(*columns, strict=True))
-    return gzip.compress(buffer.getvalue().encode(), mtime=0)
+    content = buffer.getvalue().encode("utf-8", "backslashreplace")
+    return gzip.compress(content, mtime=0)
 
 
 def _arrays_to_npz(stored: Stored) -> bytes:

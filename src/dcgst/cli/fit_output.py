@@ -1,0 +1,121 @@
+"""Fit a method and print the result; shared by ``fit`` and ``refit``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from dcgst.cli.output import cell, console, errors, print_json, say, training_progress
+from dcgst.insight import diagnose, write_report
+from dcgst.io import Input
+from dcgst.methods import Method
+from dcgst.runs import GIVEN, PREDICTED, PSEUDO, Run, fit
+from dcgst.runs.predictions import sources_of
+from dcgst.runs.warnings import prediction_warnings
+
+MOST_CLASSES = 30
+"""Maximum number of classes to print."""
+
+LabelsOption = Annotated[
+    list[Path] | None,
+    typer.Option("--labels", help="Table of ids and classes to add; may be repeated."),
+]
+AuditOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--audit",
+        help="Table of ids and classes of randomly chosen nodes (dcgst audit); may be repeated.",
+    ),
+]
+
+
+def fit_and_show(
+    source: Input | Run,
+    out: Path,
+    model: Method,
+    *,
+    labels: Sequence[Path],
+    audit: Sequence[Path],
+    validate: float = 0.0,
+    resume: bool,
+    overwrite: bool,
+    spreadsheet: bool = False,
+    report: bool,
+    json: bool,
+    quiet: bool,
+) -> None:
+    """Fit with a progress bar, write the report, and print what was found."""
+    masks = source.graph.masks
+    validation = validate > 0 or bool(audit) or "val" in masks or isinstance(source, Run)
+    trainings = model.count_trainings(validation) * model.replicas
+    try:
+        with training_progress(model.name, trainings, quiet or json) as callback:
+            run = fit(
+                source,
+                out,
+                model,
+                labels=labels,
+                audit=audit,
+                validate=validate,
+                resume=resume,
+                overwrite=overwrite,
+                spreadsheet=spreadsheet,
+                callbacks=[callback],
+            )
+    except KeyboardInterrupt:
+        say(f"Interrupted. Repeat the command with --resume to continue in {out}.", errors)
+        raise typer.Exit(130) from None
+    page = write_report(run) if report else None
+    if json:
+        print_json(_facts(run))
+        return
+    _show(run)
+    say(f"\nPredictions: {out / 'predictions.csv'}")
+    if page is not None:
+        say(f"Report: {page}")
+    if run.audited:
+        say(f"Next: dcgst suggest {out} -n 10, dcgst explain {out} ID")
+    else:
+        say(f"Next: dcgst audit {out} -n 30, dcgst suggest {out} -n 10, dcgst explain {out} ID")
+
+
+def _facts(run: Run) -> dict[str, object]:
+    sources = sources_of(run.result).tolist()
+    return {
+        "folder": str(run.folder),
+        "method": run.info["method"],
+        "nodes": run.graph.num_nodes,
+        "classes": list(run.graph.class_names),
+        **{source: sources.count(source) for source in (GIVEN, PSEUDO, PREDICTED)},
+        "estimate": run.estimate.to_json() if run.estimate else None,
+        "calibration": run.info["calibration"],
+        "expert_weights": run.info["expert_weights"],
+        "warnings": prediction_warnings(run),
+        "seconds": run.info["seconds"],
+    }
+
+
+def _show(run: Run) -> None:
+    """Print the estimate, and the number of nodes and the mean probability of each class."""
+    if run.estimate:
+        say(f"{run.estimate}.\n", wrap=True)
+    estimated = ["share (95 % interval)"] if run.estimate else []
+    table = Table("class", "nodes", "given", "mean probability", *estimated, box=None)
+    for class_name in run.graph.class_names[:MOST_CLASSES]:
+        own = [row for row in run.predictions if row["class"] == class_name]
+        new = [row["probability"] for row in own if row["source"] != GIVEN]
+        mean = f"{sum(new) / len(new):.0%}" if new else "–"
+        share = [run.estimate.shares[class_name].text] if run.estimate else []
+        table.add_row(cell(class_name), str(len(own)), str(len(own) - len(new)), mean, *share)
+    console.print(table)
+    if run.graph.num_classes > MOST_CLASSES:
+        say(f"… and {run.graph.num_classes - MOST_CLASSES} more classes")
+    say(f"Calibration: {run.info['calibration']['description']}.", wrap=True)
+    diagnosis = diagnose(run.graph, run.split.given[0])
+    say(diagnosis.headline, wrap=True)
+    for line in (*diagnosis.warnings, *prediction_warnings(run)):
+        say(f"Warning: {line}.", wrap=True)

@@ -1,0 +1,105 @@
+"""Add labels from tables to a graph: training labels, and labels of randomly chosen nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dcgst.errors import InputError
+from dcgst.graph import UNKNOWN, Graph
+from dcgst.io.labels import LabelTable, read_label_table
+from dcgst.io.nodes import natural_order
+from dcgst.io.read import Input
+
+MOST_LISTED = 3
+"""Number of changed labels that a note lists."""
+
+
+def add_labels(
+    data: Input, labels: Sequence[str | Path] = (), audit: Sequence[str | Path] = ()
+) -> Input:
+    """Return the input with labels from tables; a label that is known already is replaced.
+
+    Labels of an audit, of nodes that were chosen at random, become validation labels: the graph
+    then has the masks ``train`` and ``val``.
+
+    Args:
+        data: the graph and its columns.
+        labels: tables of ids and classes.
+        audit: tables of ids and classes of randomly chosen nodes.
+    """
+    if not labels and not audit:
+        return data
+    graph = data.graph
+    given = _given(graph)
+    notes: list[str] = []
+    random = graph.masks.get("val", np.zeros(graph.num_nodes, dtype=bool)).copy()
+    for path in (*labels, *audit):
+        table = read_label_table(path, hints=data.columns)
+        nodes = _nodes_of(graph, table)
+        graph, changed = _with_classes(graph, nodes, list(table.classes.values()), given)
+        notes.append(_describe(table, changed, "audit" if path in audit else "labels"))
+        if path in audit:
+            known = int((given & ~random)[nodes].sum())
+            if known:
+                notes.append(
+                    f"{known} nodes of {table.path.name} had a label already; an audit is a random "
+                    "sample of nodes without one"
+                )
+            random[nodes] = True
+        given[nodes] = True
+    if audit or graph.masks:
+        graph = replace(graph, masks={**graph.masks, "train": given & ~random, "val": random})
+    return replace(data, graph=graph, notes=(*data.notes, *notes))
+
+
+def _given(graph: Graph) -> NDArray[np.bool_]:
+    """``(n,)`` nodes whose labels are for the fit: those of the masks, else all known ones."""
+    if "train" in graph.masks:
+        return np.asarray(graph.masks["train"] | graph.masks.get("val", False))
+    return np.asarray(graph.labels != UNKNOWN)
+
+
+def _nodes_of(graph: Graph, table: LabelTable) -> NDArray[np.int64]:
+    position = {str(node_id): node for node, node_id in enumerate(graph.ids.tolist())}
+    for node_id in table.classes:
+        if node_id not in position:
+            raise InputError(
+                f"{table.path}, {table.rows[node_id]}: no node of the graph has the id "
+                f"{node_id!r}; fix the id, or remove the row"
+            )
+    return np.array([position[node_id] for node_id in table.classes], dtype=np.int64)
+
+
+def _with_classes(
+    graph: Graph, nodes: NDArray[np.int64], names: list[str], given: NDArray[np.bool_]
+) -> tuple[Graph, list[str]]:
+    """Set the classes of nodes; also returns a text for each given label that changes."""
+    class_names = sorted({*graph.class_names, *names}, key=natural_order)
+    if set(class_names) == set(graph.class_names):
+        class_names = list(graph.class_names)  # keep the codes
+    code = {name: index for index, name in enumerate(class_names)}
+    recoded = np.array([*(code[name] for name in graph.class_names), UNKNOWN], dtype=np.int64)
+    labels = recoded[graph.labels]  # UNKNOWN is the last entry
+    new = np.array([code[name] for name in names], dtype=np.int64)
+    differs = given[nodes] & (labels[nodes] != new)
+    changed = [
+        f"{graph.ids[node]}: {class_names[labels[node]]} → {class_names[label]}"
+        for node, label in zip(nodes[differs], new[differs], strict=True)
+    ]
+    labels[nodes] = new
+    return replace(graph, labels=labels, class_names=tuple(class_names)), changed
+
+
+def _describe(table: LabelTable, changed: list[str], kind: str) -> str:
+    note = f"{kind}: {len(table.classes)} from {table.path.name}"
+    if table.blank:
+        note += f", {table.blank} rows have no class yet"
+    if changed:
+        listed = ", ".join(changed[:MOST_LISTED]) + (", …" if len(changed) > MOST_LISTED else "")
+        note += f"; {len(changed)} replace another class ({listed})"
+    return note

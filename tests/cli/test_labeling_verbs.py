@@ -1,0 +1,114 @@
+"""The loop of labeling: ``audit``, ``refit``, labels from tables."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.helpers import dcgst, read_table, write_table
+
+
+def fill_in(path, label="kind", rows=None):
+    """Write true classes into a table: thirty nodes of each, in the order of the ids."""
+    table = read_table(path.read_text())
+    for row in table[:rows]:
+        row[label] = "abc"[int(row["id"][1:]) // 30]
+    write_table(path, list(table[0]), [list(row.values()) for row in table])
+    return path
+
+
+@pytest.fixture
+def audit(run_folder, tmp_path):
+    path = tmp_path / "audit.csv"
+    assert dcgst("audit", run_folder, "-n", 24, "-o", path).code == 0
+    return path
+
+
+def test_audit_writes_the_columns_of_the_nodes_and_no_prediction(run_folder, tmp_path, tables):
+    path = tmp_path / "audit.csv"
+    done = dcgst("audit", run_folder, "-n", 5, "-o", path)
+    assert done.code == 0, done.err
+    assert f"5 randomly chosen nodes: {path}" in done.out
+    assert "Fill in the column 'kind'" in done.words
+    assert f"dcgst refit {run_folder} --audit {path} -o {run_folder}-2" in done.words
+    rows = read_table(path.read_text())
+    assert list(rows[0]) == ["id", "kind", "w", "x1", "x2", "x3"]
+    nodes = {row["id"]: row for row in read_table((tables / "nodes.csv").read_text())}
+    for row in rows:
+        assert row == {**nodes[row["id"]], "kind": ""}
+        assert nodes[row["id"]]["kind"] == ""
+
+
+def test_audit_shows_predictions_on_request(run_folder, tmp_path):
+    path = tmp_path / "audit.csv"
+    dcgst("audit", run_folder, "-n", 3, "-o", path, "--show-predictions", "--seed", 3)
+    predictions = read_table((run_folder / "predictions.csv").read_text())
+    class_of = {row["id"]: row["class"] for row in predictions}
+    for row in read_table(path.read_text()):
+        assert row["predicted"] == class_of[row["id"]]
+
+
+def test_audit_does_not_replace_a_file(run_folder, audit):
+    before = audit.read_text()
+    done = dcgst("audit", run_folder, "-o", audit)
+    assert done.code == 2
+    assert "exists; choose another file with -o" in done.err
+    assert audit.read_text() == before
+
+
+def test_refit_uses_an_audit_and_leads_with_the_estimate(run_folder, audit, tmp_path):
+    fill_in(audit, rows=20)
+    done = dcgst("refit", run_folder, "--audit", audit, "-o", tmp_path / "second")
+    assert done.code == 0, done.err
+    assert "of the predictions are right, estimated from 20 randomly chosen nodes." in done.words
+    assert "share (95 % interval)" in done.out
+    assert f"dcgst compare {run_folder} {tmp_path / 'second'}" in done.words
+    shown = json.loads(
+        dcgst("refit", run_folder, "--audit", audit, "-o", tmp_path / "second", "--resume",
+              "--json", "--no-report").out
+    )  # fmt: skip
+    assert shown["estimate"]["accuracy"]["labels"] == 20
+    assert set(shown["estimate"]["shares"]) == {"a", "b", "c"}
+    assert shown["given"] == 32
+
+
+def test_refit_takes_method_and_settings_from_the_run(run_folder, tmp_path, tables):
+    more = write_table(tmp_path / "more.csv", ["id", "kind"], [["n020", "a"], ["n080", "c"]])
+    done = dcgst("refit", run_folder, "--labels", more, "--set", "hidden=16",
+                 "-o", tmp_path / "second", "--no-report")  # fmt: skip
+    assert done.code == 0, done.err
+    info = json.loads((tmp_path / "second" / "run.json").read_text())
+    before = json.loads((run_folder / "run.json").read_text())
+    assert info["settings"] == {**before["settings"], "hidden": 16}
+    rows = read_table((tmp_path / "second" / "predictions.csv").read_text())
+    given = {row["id"]: row["class"] for row in rows if row["source"] == "given"}
+    assert given.items() >= {"n020": "a", "n080": "c"}.items()
+    assert len(given) == 14
+
+
+def test_refit_needs_another_folder(run_folder):
+    done = dcgst("refit", run_folder, "-o", run_folder, "--overwrite")
+    assert done.code == 2
+    assert "needs another folder" in done.err
+
+
+def test_fit_takes_labels_and_audits(tables, tmp_path):
+    more = write_table(tmp_path / "more.csv", ["id", "kind"], [["n020", "b"]])
+    rows = [[f"n{i:03d}", "abc"[i // 30]] for i in range(25, 85, 3)]
+    audit = write_table(tmp_path / "audit.csv", ["id", "kind"], rows)
+    done = dcgst("fit", tables / "nodes.csv", tables / "edges.csv", "--label", "kind",
+                 "--method", "em", "--labels", more, "--audit", audit, "-o", tmp_path / "run",
+                 "--json")  # fmt: skip
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert found["given"] == 31  # two nodes of the audit had a label already
+    assert found["estimate"]["accuracy"]["labels"] == 20
+
+
+def test_labels_with_an_unknown_id_leave_no_folder(run_folder, tmp_path):
+    more = write_table(tmp_path / "more.csv", ["id", "kind"], [["n020", "a"], ["nobody", "c"]])
+    done = dcgst("refit", run_folder, "--labels", more, "-o", tmp_path / "second")
+    assert done.code == 2
+    assert "more.csv, line 3: no node of the graph has the id 'nobody'" in done.err
+    assert not (tmp_path / "second").exists()
