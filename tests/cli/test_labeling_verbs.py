@@ -33,10 +33,10 @@ def test_audit_writes_the_columns_of_the_nodes_and_no_prediction(run_folder, tmp
     assert "Fill in the column 'kind'" in done.words
     assert f"dcgst refit {run_folder} --audit {path} -o {run_folder}-2" in done.words
     rows = read_table(path.read_text())
-    assert list(rows[0]) == ["id", "kind", "w", "x1", "x2", "x3"]
+    assert list(rows[0]) == ["id", "kind", "chosen", "w", "x1", "x2", "x3"]
     nodes = {row["id"]: row for row in read_table((tables / "nodes.csv").read_text())}
     for row in rows:
-        assert row == {**nodes[row["id"]], "kind": ""}
+        assert row == {**nodes[row["id"]], "kind": "", "chosen": "random"}
         assert nodes[row["id"]]["kind"] == ""
 
 
@@ -112,3 +112,40 @@ def test_labels_with_an_unknown_id_leave_no_folder(run_folder, tmp_path):
     assert done.code == 2
     assert "more.csv, line 3: no node of the graph has the id 'nobody'" in done.err
     assert not (tmp_path / "second").exists()
+
+
+def test_suggest_writes_a_table_to_fill_in_with_random_nodes_in_turn(run_folder, tmp_path):
+    path = tmp_path / "next.csv"
+    done = dcgst("suggest", run_folder, "-n", 4, "--audit", 3, "-o", path)
+    assert done.code == 0, done.err
+    assert f"dcgst refit {run_folder} --labels {path} -o {run_folder}-2" in done.words
+    rows = read_table(path.read_text())
+    columns = ["id", "kind", "chosen", "predicted", "probability", "covers", "reason", "w"]
+    assert list(rows[0])[:8] == columns
+    chosen = [row["chosen"] for row in rows]
+    assert chosen.count("random") == 3
+    assert chosen[:4] == ["suggested", "random", "suggested", "random"]
+    for row in rows:
+        assert (row["predicted"] == "") == (row["chosen"] == "random")
+        assert row["kind"] == ""
+    assert dcgst("suggest", run_folder, "-o", path).code == 2, "a filled-in table is not replaced"
+
+
+def test_a_filled_in_table_of_suggestions_is_labels_and_audit(run_folder, tmp_path):
+    path = tmp_path / "next.csv"
+    dcgst("suggest", run_folder, "-n", 4, "--audit", 5, "-o", path)
+    fill_in(path)
+    done = dcgst("refit", run_folder, "--labels", path, "-o", tmp_path / "second", "--json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert found["estimate"]["accuracy"]["labels"] == 5
+    assert found["given"] == 12 + len(read_table(path.read_text()))
+
+
+def test_suggest_for_a_class(run_folder):
+    found = json.loads(dcgst("suggest", run_folder, "-n", 3, "--class", "b", "--top", "--json").out)
+    assert [node["predicted"] for node in found["nodes"]] == ["b"] * 3
+    assert all(node["reason"] for node in found["nodes"])
+    done = dcgst("suggest", run_folder, "--class", "z")
+    assert done.code == 2
+    assert "unknown class of the run 'z'" in done.err

@@ -35,33 +35,58 @@ def test_the_cover_by_hand():
     candidates = torch.tensor([EAST, NORTH, WEST])
     targets = torch.tensor([EAST, NORTH, NORTH, WEST])
     weight = torch.tensor([0.1, 0.2, 0.2, 0.5])
-    chosen, gains = greedy_cover(candidates, targets, weight, torch.zeros(4), 3)
-    assert chosen == [2, 1, 0]
-    assert gains == pytest.approx([0.5, 0.4, 0.1])
+    choice = greedy_cover(candidates, targets, weight, torch.zeros(4), 3)
+    assert choice.selected == [2, 1, 0]
+    assert choice.gains == pytest.approx([0.5, 0.4, 0.1])
+    assert choice.nearest == [1, 2, 1]
     covered = max_similarity(targets, torch.tensor([WEST]))
-    assert greedy_cover(candidates, targets, weight, covered, 1)[0] == [1]
+    assert greedy_cover(candidates, targets, weight, covered, 1).selected == [1]
 
 
 def test_a_target_stays_covered_by_earlier_choices():
     candidates = torch.tensor([EAST, DIAGONAL, WEST])
     targets, weight = torch.tensor([EAST, WEST]), torch.tensor([0.8, 0.2])
-    chosen, gains = greedy_cover(candidates, targets, weight, torch.zeros(2), 3)
-    assert chosen == [0, 2, 1]
-    assert gains == pytest.approx([0.8, 0.2, 0])
+    choice = greedy_cover(candidates, targets, weight, torch.zeros(2), 3)
+    assert choice.selected == [0, 2, 1]
+    assert choice.gains == pytest.approx([0.8, 0.2, 0])
 
 
 def test_a_less_similar_candidate_takes_nothing_away():
     """A target that is covered well is not covered worse by another label."""
     candidates = torch.tensor([DIAGONAL])
     targets, weight = torch.tensor([EAST, NORTH]), torch.tensor([0.5, 0.5])
-    _, gains = greedy_cover(candidates, targets, weight, torch.tensor([1.0, 0.0]), 1)
-    assert gains == pytest.approx([0.125])
+    choice = greedy_cover(candidates, targets, weight, torch.tensor([1.0, 0.0]), 1)
+    assert choice.gains == pytest.approx([0.125])
+    assert choice.nearest == [1]
 
 
 def test_no_candidate_is_chosen_twice():
     candidates = torch.tensor([EAST, EAST, EAST])
-    chosen, _ = greedy_cover(candidates, torch.tensor([EAST]), torch.ones(1), torch.zeros(1), 3)
-    assert sorted(chosen) == [0, 1, 2]
+    choice = greedy_cover(candidates, torch.tensor([EAST]), torch.ones(1), torch.zeros(1), 3)
+    assert sorted(choice.selected) == [0, 1, 2]
+
+
+def test_near_duplicates_come_last():
+    almost_east = [0.999, (1 - 0.999**2) ** 0.5]
+    candidates = torch.tensor([EAST, almost_east, NORTH])
+    targets, weight = torch.tensor([EAST, almost_east, NORTH]), torch.tensor([0.5, 0.45, 0.05])
+    for in_order in (False, True):
+        choice = greedy_cover(candidates, targets, weight, torch.zeros(3), 3, in_order=in_order)
+        assert choice.selected == [0, 2, 1]
+
+
+def test_suggestions_for_a_class(graph):
+    labeled = np.arange(300) < 30
+    proba = np.random.default_rng(0).dirichlet([1, 1, 0.3], size=300).astype(np.float32)
+    found = [s.node for s in suggest(graph, proba, labeled, 8, focus=2).nodes]
+    rank = (proba[found] > proba[found, 2:]).sum(1)
+    assert (rank <= 1).all(), "one of the two likeliest classes"
+    top = [s.node for s in suggest(graph, proba, labeled, 8, focus=2, top=True).nodes]
+    values = proba[top, 2]
+    assert (np.diff(values) <= 0).all()
+    assert values[0] == proba[30:, 2].max()
+    with pytest.raises(InputError, match="--top needs a class"):
+        suggest(graph, proba, labeled, 3, top=True)
 
 
 def test_suggestions_are_unlabeled_distinct_and_useful(graph):

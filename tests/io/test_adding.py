@@ -43,8 +43,8 @@ def test_labels_become_training_labels(data, table):
     assert found.graph.masks == {}
     assert Split.known_labels(found.graph).train.tolist() == [[True] * 4 + [False]]
     assert found.notes == (
-        "labels: 1 from one.csv",
-        "labels: 1 from two.csv, 1 rows have no class yet",
+        "one.csv: 1 labels",
+        "two.csv: 1 labels, 1 rows have no class yet",
     )
     assert names_of(data.graph) == ["red", "blue", "", "", ""], "the input is not changed"
 
@@ -58,15 +58,23 @@ def test_labels_of_an_audit_become_validation_labels(data, table):
     split = Split.known_labels(found.graph)
     assert split.train.tolist() == [[True, True, True, False, False]]
     assert split.val.tolist() == [[False, False, False, True, True]]
-    assert found.notes[-1] == "audit: 2 from audit.csv"
+    assert found.notes[-1] == "audit.csv: 2 labels, 2 of them of randomly chosen nodes"
+
+
+def test_the_column_chosen_marks_an_audit(data, tmp_path):
+    path = tmp_path / "both.csv"
+    path.write_text("key,color,chosen\nc,red,suggested\nd,blue,random\ne,,random\n")
+    found = add_labels(data, [path])
+    assert found.graph.masks["train"].tolist() == [True, True, True, False, False]
+    assert found.graph.masks["val"].tolist() == [False, False, False, True, False]
 
 
 def test_an_audit_of_labeled_nodes_is_noted(data, table):
     found = add_labels(data, audit=[table("audit", a="red", d="blue")])
     assert found.graph.masks["val"].tolist() == [True, False, False, True, False]
-    assert found.notes[-1].startswith("1 nodes of audit.csv had a label already")
+    assert found.notes[-1].startswith("1 randomly chosen nodes of audit.csv had a label already")
     again = add_labels(found, audit=[table("audit", a="red", d="blue")])
-    assert again.notes[-1] == "audit: 2 from audit.csv"
+    assert again.notes[-1] == "audit.csv: 2 labels, 2 of them of randomly chosen nodes"
 
 
 def test_an_earlier_audit_stays_validation(data, table):
@@ -77,15 +85,15 @@ def test_an_earlier_audit_stays_validation(data, table):
         [True, True, True, False, False],
         [False, False, False, True, False],
     )
-    assert second.notes[-1] == "labels: 2 from more.csv; 1 replace another class (d: blue → red)"
+    assert second.notes[-1] == "more.csv: 2 labels; 1 replace another class (d: blue → red)"
 
 
 def test_the_last_label_of_a_node_counts(data, table):
     found = add_labels(data, [table("one", a="blue", b="blue"), table("two", a="red")])
     assert names_of(found.graph)[:2] == ["red", "blue"]
     assert found.notes == (
-        "labels: 2 from one.csv; 1 replace another class (a: red → blue)",
-        "labels: 1 from two.csv; 1 replace another class (a: blue → red)",
+        "one.csv: 2 labels; 1 replace another class (a: red → blue)",
+        "two.csv: 1 labels; 1 replace another class (a: blue → red)",
     )
 
 
@@ -105,7 +113,7 @@ def test_truth_outside_the_masks_is_no_conflict(data, table):
     graph = replace(data.graph.with_labels([1, 0, 0, 0, 1]), masks={"train": np.arange(5) < 2})
     found = add_labels(replace(data, graph=graph), [table("one", c="red")])
     assert found.graph.masks["train"].tolist() == [True, True, True, False, False]
-    assert found.notes == ("labels: 1 from one.csv",)
+    assert found.notes == ("one.csv: 1 labels",)
 
 
 def test_an_unknown_id_names_file_and_line(data, table):

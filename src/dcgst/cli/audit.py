@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,7 +11,7 @@ from dcgst.cli.output import SpreadsheetOption, say
 from dcgst.cli.run_options import RunArgument, check_new_file
 from dcgst.files import write_rows
 from dcgst.insight import draw_audit
-from dcgst.insight.label_rows import id_and_label, predictions_of, rows_to_label
+from dcgst.insight.label_rows import CHOSEN, RANDOM, id_and_label, predictions_of, rows_to_label
 from dcgst.runs import open_run
 
 
@@ -33,7 +33,9 @@ def command(
     check_new_file(out)
     run = open_run(folder)
     nodes = draw_audit(run, count, seed=seed).tolist()
-    more = predictions_of(run, nodes) if show_predictions else []
+    more: list[dict[str, Any]] = [{CHOSEN: RANDOM}] * len(nodes)
+    if show_predictions:
+        more = [{**own, **new} for own, new in zip(more, predictions_of(run, nodes), strict=True)]
     write_rows(out, rows_to_label(run, nodes, more), spreadsheet=spreadsheet)
     label = id_and_label(run)[1]
     say(f"{len(nodes)} randomly chosen nodes: {out}")

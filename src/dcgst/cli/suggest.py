@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
 from dcgst.cli.output import JsonOption, SpreadsheetOption, cell, console, print_json, say
-from dcgst.cli.run_options import OutOption, RunArgument, check_out
+from dcgst.cli.run_options import OutOption, RunArgument, check_new_file, check_out
+from dcgst.errors import unknown_name
 from dcgst.files import write_rows
-from dcgst.insight import suggest
-from dcgst.runs import open_run
+from dcgst.insight import draw_audit, suggest
+from dcgst.insight.label_rows import CHOSEN, RANDOM, SUGGESTED, rows_to_label
+from dcgst.insight.suggestion import Suggestion, Suggestions
+from dcgst.runs import Run, open_run
 
 
 def command(
     folder: RunArgument,
     count: Annotated[int, typer.Option("-n", min=1, help="Number of nodes.")] = 10,
+    class_name: Annotated[
+        str | None, typer.Option("--class", help="Suggest nodes that may be of this class.")
+    ] = None,
+    top: Annotated[
+        bool, typer.Option("--top", help="With --class: suggest its likeliest nodes.")
+    ] = False,
+    audit: Annotated[
+        int, typer.Option(min=0, help="Add this many randomly chosen nodes; see dcgst audit.")
+    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     out: OutOption = None,
     spreadsheet: SpreadsheetOption = False,
     json: JsonOption = False,
@@ -27,35 +40,78 @@ def command(
     These nodes are similar to many uncertain nodes and dissimilar to labeled ones.
     """
     check_out(out, json, folder)
+    if out is not None:
+        check_new_file(out)
     run = open_run(folder)
     graph = run.graph
-    found = suggest(graph, run.result.proba, run.split.given[0], count)
-    rows = [
-        {
-            "id": graph.ids[s.node].item(),
-            "predicted": graph.class_names[s.predicted],
-            "probability": round(s.probability, 3),
-            "covers": round(s.covers, 4),
-        }
-        for s in found.nodes
-    ]
+    if class_name is not None and class_name not in graph.class_names:
+        raise unknown_name("class of the run", class_name, graph.class_names)
+    focus = None if class_name is None else graph.class_names.index(class_name)
+    found = suggest(
+        graph, run.result.proba, run.split.given[0], count, focus=focus, top=top, seed=seed
+    )
+    rows = [_row(run, suggestion) for suggestion in found.nodes]
+    random = draw_audit(run, audit, seed=seed).tolist() if audit else []
     if json:
         effect = {k: v for k, v in asdict(found).items() if k != "nodes"}
-        print_json({"nodes": [{**row, "id": str(row["id"])} for row in rows], **effect})
+        ids = [{"id": str(graph.ids[s.node])} for s in found.nodes]
+        nodes = [{**own, **row} for own, row in zip(ids, rows, strict=True)]
+        print_json({"nodes": nodes, "random": [str(graph.ids[v]) for v in random], **effect})
         return
     if out is not None:
-        write_rows(out, rows, spreadsheet=spreadsheet)
-        say(f"{len(rows)} nodes: {out}")
+        table = _rows_to_fill_in(run, found, rows, random)
+        write_rows(out, table, spreadsheet=spreadsheet)
+        say(f"{len(table)} nodes: {out}")
+        say(f"Next: fill in the labels, then dcgst refit {folder} --labels {out} -o {folder}-2")
     else:
-        table = Table("id", "predicted class", "probability", "uncertainty covered", box=None)
-        for row in rows:
-            probability, covers = f"{row['probability']:.0%}", f"{row['covers']:.1%}"
-            names = cell(str(row["id"])), cell(str(row["predicted"]))
-            table.add_row(*names, probability, covers)
-        console.print(table)
+        _show(run, found, rows)
+        if random:
+            say(f"Randomly chosen: {', '.join(str(graph.ids[v]) for v in random)}", wrap=True)
     say(
         f"With these labels, {found.covered_after:.0%} of the uncertainty is covered by similar "
         f"labeled nodes (now {found.covered_before:.0%}), and the shift of the labels is "
         f"{found.shift_after:.3f} (now {found.shift_before:.3f}).",
         wrap=True,
     )
+
+
+def _row(run: Run, suggestion: Suggestion) -> dict[str, Any]:
+    return {
+        "predicted": run.graph.class_names[suggestion.predicted],
+        "probability": round(suggestion.probability, 3),
+        "covers": round(suggestion.covers, 4),
+        "reason": _reason(suggestion),
+    }
+
+
+def _reason(suggestion: Suggestion) -> str:
+    if not suggestion.nodes:
+        return "likely of the class" if suggestion.probability > 0.5 else "uncertain itself"
+    nodes = "1 node" if suggestion.nodes == 1 else f"{suggestion.nodes:,} nodes"
+    return f"most similar label of {nodes}"
+
+
+def _rows_to_fill_in(
+    run: Run, found: Suggestions, rows: list[dict[str, Any]], random: list[int]
+) -> list[dict[str, Any]]:
+    """Suggested and randomly chosen nodes in turn; the latter without predictions."""
+    suggested = [
+        (s.node, {CHOSEN: SUGGESTED, **row})
+        for s, row in zip(found.nodes, rows, strict=True)
+        if s.node not in random
+    ]
+    drawn: list[tuple[int, dict[str, Any]]] = [(node, {CHOSEN: RANDOM}) for node in random]
+    ordered = []
+    while suggested or drawn:
+        ordered += suggested[:1] + drawn[:1]
+        del suggested[:1], drawn[:1]
+    return rows_to_label(run, [node for node, _ in ordered], [more for _, more in ordered])
+
+
+def _show(run: Run, found: Suggestions, rows: list[dict[str, Any]]) -> None:
+    table = Table("id", "predicted class", "probability", "uncertainty covered", "reason", box=None)
+    for suggestion, row in zip(found.nodes, rows, strict=True):
+        names = cell(str(run.graph.ids[suggestion.node])), cell(row["predicted"])
+        figures = f"{row['probability']:.0%}", f"{row['covers']:.1%}"
+        table.add_row(*names, *figures, row["reason"])
+    console.print(table)

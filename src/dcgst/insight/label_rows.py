@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dcgst.io.labels import CHOSEN, RANDOM
 from dcgst.runs import Run
+
+__all__ = ["CHOSEN", "RANDOM", "SUGGESTED", "id_and_label", "predictions_of", "rows_to_label"]
+
+SUGGESTED = "suggested"
+"""Value of the column ``chosen`` of suggested nodes."""
 
 LABEL = "label"
 """Name of the column to fill in, if the fit had no label column."""

@@ -26,6 +26,12 @@ HOPS = 4
 SHARPNESS = 4
 """Power of the cosine: only very similar nodes count as similar."""
 
+NEAR_DUPLICATE = 0.95
+"""Similarity to a suggested node above which another node is not suggested."""
+
+NOTICEABLE = 0.2
+"""Similarity from which on a node counts as similar."""
+
 
 @dataclass(frozen=True)
 class Suggestion:
@@ -38,6 +44,8 @@ class Suggestion:
         entropy: entropy of its prediction, in nats.
         covers: share of all uncertainty that its label would cover, in addition to the labels and
             suggestions before it.
+        nodes: number of nodes without a label for which it would be the most similar label; an
+            estimate on large graphs.
     """
 
     node: int
@@ -45,6 +53,7 @@ class Suggestion:
     probability: float
     entropy: float
     covers: float
+    nodes: int
 
 
 @dataclass(frozen=True)
@@ -72,20 +81,25 @@ def suggest(
     labeled: NDArray[np.bool_],
     count: int,
     *,
+    focus: int | None = None,
+    top: bool = False,
     seed: int = 0,
 ) -> Suggestions:
     r"""Choose nodes that are similar to many uncertain nodes and dissimilar to labeled ones.
 
     .. math:: \max_S \sum_v H(p_v) \max_{s \in S \cup L} \mathrm{sim}(v, s)
 
-    solved greedily; sim is the fourth power of the cosine of features smoothed over four hops. On
-    large graphs, random subsets of the nodes are used.
+    solved greedily; sim is the fourth power of the cosine of features smoothed over four hops. No
+    two suggestions are near-duplicates. On large graphs, random subsets of the nodes are used.
 
     Args:
         graph: the graph.
         proba: ``(n, C)`` predicted probabilities.
         labeled: ``(n,)`` bool, nodes of known class.
         count: number of nodes to suggest.
+        focus: class code; only nodes for which it is one of the two likeliest classes are
+            suggested, and uncertainty counts in proportion to its probability.
+        top: suggest the likeliest nodes of the class ``focus`` instead.
         seed: seed of the random subsets.
 
     Example:
@@ -95,20 +109,26 @@ def suggest(
         >>> len(found.nodes), found.covered_after > found.covered_before
         (5, True)
     """
+    if top and focus is None:
+        raise InputError("--top needs a class; name it with --class")
     pool = np.flatnonzero(~labeled)
-    most = min(pool.size, CANDIDATES)
+    eligible = pool if focus is None else pool[_among_likeliest(proba[pool], focus)]
+    most = min(eligible.size, CANDIDATES)
     if not 1 <= count <= most:
         raise InputError(f"between 1 and {most} nodes can be suggested, got {count}")
     z = similarity_space(graph)
     uncertainty = entropy(torch.from_numpy(np.log(np.clip(proba, 1e-12, 1)))).clamp_min(1e-6)
     rng = np.random.default_rng(derive(seed, Purpose.SUGGESTION))
-    candidates = torch.from_numpy(np.sort(rng.permutation(pool)[:CANDIDATES]))
+    candidates = torch.from_numpy(_choose_candidates(eligible, proba, focus, top, rng))
     targets = torch.from_numpy(np.sort(rng.permutation(pool)[:TARGETS]))
-    weight = uncertainty[targets] / uncertainty[targets].sum()
+    weight = uncertainty[targets]
+    if focus is not None:
+        weight = weight * torch.from_numpy(proba[targets, focus]).clamp_min(1e-6)
+    weight = weight / weight.sum()
     covered = max_similarity(z[targets], z[np.flatnonzero(labeled)])
     before = float((weight * covered).sum())
-    selected, gains = greedy_cover(z[candidates], z[targets], weight, covered, count)
-    nodes = candidates[selected].tolist()
+    choice = greedy_cover(z[candidates], z[targets], weight, covered, count, in_order=top)
+    nodes = candidates[choice.selected].tolist()
     suggestions = [
         Suggestion(
             node,
@@ -116,19 +136,63 @@ def suggest(
             probability=float(proba[node].max()),
             entropy=float(uncertainty[node]),
             covers=gain,
+            nodes=round(nearest * pool.size / len(targets)),
         )
-        for node, gain in zip(nodes, gains, strict=True)
+        for node, gain, nearest in zip(nodes, choice.gains, choice.nearest, strict=True)
     ]
     after = labeled.copy()
     after[nodes] = True
     shifts = [_shift(z, mask) for mask in (labeled, after)]
-    return Suggestions(suggestions, shifts[0], shifts[1], before, before + sum(gains))
+    return Suggestions(suggestions, shifts[0], shifts[1], before, before + sum(choice.gains))
+
+
+def _among_likeliest(proba: NDArray[np.float32], focus: int) -> NDArray[np.bool_]:
+    """Rows for which the class ``focus`` is one of the two likeliest."""
+    second = np.partition(proba, -2, axis=1)[:, -2]
+    return np.asarray(proba[:, focus] >= second)
+
+
+def _choose_candidates(
+    eligible: NDArray[np.int64],
+    proba: NDArray[np.float32],
+    focus: int | None,
+    top: bool,
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
+    """At most ``CANDIDATES`` nodes: the likeliest of a class in order, or a random subset."""
+    drawn = rng.permutation(eligible)
+    if top:
+        return drawn[np.argsort(-proba[drawn, focus], kind="stable")][:CANDIDATES]
+    return np.sort(drawn[:CANDIDATES])
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Selected candidates.
+
+    Attributes:
+        selected: their positions.
+        gains: by how much each increases the weighted maximum similarity.
+        nearest: number of targets for which each became the most similar.
+    """
+
+    selected: list[int]
+    gains: list[float]
+    nearest: list[int]
 
 
 def greedy_cover(
-    candidates: Tensor, targets: Tensor, weight: Tensor, covered: Tensor, count: int
-) -> tuple[list[int], list[float]]:
+    candidates: Tensor,
+    targets: Tensor,
+    weight: Tensor,
+    covered: Tensor,
+    count: int,
+    *,
+    in_order: bool = False,
+) -> Choice:
     """Choose candidates greedily by the increase of the weighted maximum similarity.
+
+    Near-duplicates of a selected candidate are chosen only if there are no others.
 
     Args:
         candidates: ``(m, d)`` unit rows.
@@ -136,21 +200,26 @@ def greedy_cover(
         weight: ``(w,)`` weight of each target.
         covered: ``(w,)`` similarity of each target to the most similar label.
         count: number to choose.
-
-    Returns:
-        positions of the selected candidates, and the increase by each.
+        in_order: choose the first candidates instead.
     """
     similar = similarity(candidates, targets)  # (m, w)
-    selected: list[int] = []
-    gains: list[float] = []
+    choice = Choice([], [], [])
+    free = torch.ones(len(candidates), dtype=torch.bool)
     for _ in range(count):
+        if not bool(free.any()):
+            free[:] = True
+            free[choice.selected] = False
         gain = (similar - covered).clamp_min(0) @ weight
-        gain[selected] = -1.0
-        best = int(gain.argmax())
-        selected.append(best)
-        gains.append(float(gain[best]))
+        order = -torch.arange(len(gain), dtype=gain.dtype) if in_order else gain
+        best = int(order.masked_fill(~free, -torch.inf).argmax())
+        improved = (similar[best] > covered) & (similar[best] >= NOTICEABLE)
+        choice.selected.append(best)
+        choice.gains.append(float(gain[best]))
+        choice.nearest.append(int(improved.sum()))
         covered = torch.maximum(covered, similar[best])
-    return selected, gains
+        free &= similarity(candidates, candidates[best : best + 1])[:, 0] < NEAR_DUPLICATE
+        free[best] = False
+    return choice
 
 
 def max_similarity(z: Tensor, others: Tensor) -> Tensor:

@@ -29,7 +29,8 @@ def add_labels(
 
     Args:
         data: the graph and its columns.
-        labels: tables of ids and classes.
+        labels: tables of ids and classes. Rows with ``random`` in a column ``chosen`` belong to an
+            audit.
         audit: tables of ids and classes of randomly chosen nodes.
     """
     if not labels and not audit:
@@ -37,24 +38,26 @@ def add_labels(
     graph = data.graph
     given = _given(graph)
     notes: list[str] = []
+    audits = data.audited
     random = graph.masks.get("val", np.zeros(graph.num_nodes, dtype=bool)).copy()
     for path in (*labels, *audit):
         table = read_label_table(path, hints=data.columns)
         nodes = _nodes_of(graph, table)
         graph, changed = _with_classes(graph, nodes, list(table.classes.values()), given)
-        notes.append(_describe(table, changed, "audit" if path in audit else "labels"))
-        if path in audit:
-            known = int((given & ~random)[nodes].sum())
-            if known:
-                notes.append(
-                    f"{known} nodes of {table.path.name} had a label already; an audit is a random "
-                    "sample of nodes without one"
-                )
-            random[nodes] = True
+        audited = nodes[[path in audit or node_id in table.random for node_id in table.classes]]
+        notes.append(_describe(table, len(audited), changed))
+        known = int((given & ~random)[audited].sum())
+        if known:
+            notes.append(
+                f"{known} randomly chosen nodes of {table.path.name} had a label already; an audit "
+                "is a random sample of nodes without one"
+            )
+        random[audited] = True
         given[nodes] = True
-    if audit or graph.masks:
+        audits = audits or audited.size > 0
+    if random.any() or graph.masks:
         graph = replace(graph, masks={**graph.masks, "train": given & ~random, "val": random})
-    return replace(data, graph=graph, notes=(*data.notes, *notes))
+    return replace(data, graph=graph, notes=(*data.notes, *notes), audited=audits)
 
 
 def _given(graph: Graph) -> NDArray[np.bool_]:
@@ -95,8 +98,10 @@ def _with_classes(
     return replace(graph, labels=labels, class_names=tuple(class_names)), changed
 
 
-def _describe(table: LabelTable, changed: list[str], kind: str) -> str:
-    note = f"{kind}: {len(table.classes)} from {table.path.name}"
+def _describe(table: LabelTable, audited: int, changed: list[str]) -> str:
+    note = f"{table.path.name}: {len(table.classes)} labels"
+    if audited:
+        note += f", {audited} of them of randomly chosen nodes"
     if table.blank:
         note += f", {table.blank} rows have no class yet"
     if changed:

@@ -10,6 +10,12 @@ from dcgst.io.columns import ID_NAMES, LABEL_NAMES, Columns, find_column
 from dcgst.io.table import Table
 from dcgst.io.table_files import read_table
 
+CHOSEN = "chosen"
+"""Column of a table to fill in: how the node was chosen."""
+
+RANDOM = "random"
+"""Value of that column for nodes of an audit."""
+
 
 @dataclass(frozen=True)
 class LabelTable:
@@ -19,12 +25,14 @@ class LabelTable:
         path: the file.
         classes: class name by node id, in the order of the rows.
         rows: position in the file by node id, for messages.
+        random: ids of nodes that were chosen at random, by the column ``chosen``.
         blank: number of rows without a class.
     """
 
     path: Path
     classes: dict[str, str]
     rows: dict[str, str]
+    random: frozenset[str]
     blank: int
 
 
@@ -70,6 +78,8 @@ def read_label_table(
 def _read_rows(table: Table, id_column: str, label_column: str) -> LabelTable:
     classes: dict[str, str] = {}
     rows: dict[str, str] = {}
+    chosen = table.columns.get(CHOSEN, [""] * len(table))
+    random = set()
     blank = 0
     pairs = zip(table.column(id_column), table.column(label_column), strict=True)
     for row, (node_id, name) in enumerate(pairs):
@@ -84,4 +94,6 @@ def _read_rows(table: Table, id_column: str, label_column: str) -> LabelTable:
                 f"{classes[node_id]!r} in {rows[node_id]}; keep one of them"
             )
         rows.setdefault(node_id, table.position(row))
-    return LabelTable(table.path, classes, rows, blank)
+        if chosen[row] == RANDOM:
+            random.add(node_id)
+    return LabelTable(table.path, classes, rows, frozenset(random), blank)

@@ -53,6 +53,7 @@ class Input:
         table: columns of the node table by name, as text, except for the label column; empty if
             the input was no table.
         notes: what was guessed, changed or dropped, for the user.
+        audited: whether validation labels are those of randomly chosen nodes.
     """
 
     graph: Graph
@@ -61,6 +62,7 @@ class Input:
     columns: Columns = field(default_factory=Columns)
     table: Mapping[str, Sequence[str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    audited: bool = False
 
 
 def read(

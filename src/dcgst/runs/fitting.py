@@ -75,10 +75,8 @@ def fit(
         raise InputError("--resume continues a run and --overwrite replaces it; choose one")
     if validate and audit:
         raise InputError("--validate and --audit both choose validation nodes; use one of them")
-    audited = bool(audit)
     if isinstance(source, Run):
         model = model or source.new_method()
-        audited = audited or source.audited
         source = source.as_input()
     data = add_labels(read(source), labels, audit)
     if model is not None and not isinstance(model, Method):
@@ -112,7 +110,7 @@ def fit(
             run = _fit(data, folder, model, split, callbacks)
             run.info.update(
                 validate=validate,
-                audited=audited,
+                audited=data.audited,
                 spreadsheet=spreadsheet,
                 fingerprint=identity["fingerprint"],
             )

@@ -84,6 +84,7 @@ class Run:
             Columns(**self.info["columns"]),
             self.table,
             tuple(self.info["notes"]),
+            self.audited,
         )
 
     @cached_property
