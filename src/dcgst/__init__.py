@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dcgst.datasets import Dataset, load, register_dataset, synthetic
     from dcgst.errors import InputError
     from dcgst.graph import Graph
-    from dcgst.insight import diagnose, draw_audit, explain, suggest, write_report
+    from dcgst.insight import compare, diagnose, draw_audit, explain, suggest, write_report
     from dcgst.io import Columns, read
     from dcgst.methods import (
         APPNP,
@@ -52,7 +52,7 @@ _MODULES = {
     "dcgst.datasets": "Dataset load register_dataset synthetic",
     "dcgst.errors": "InputError",
     "dcgst.graph": "Graph",
-    "dcgst.insight": "diagnose draw_audit explain suggest write_report",
+    "dcgst.insight": "compare diagnose draw_audit explain suggest write_report",
     "dcgst.io": "Columns read",
     "dcgst.methods": (
         "APPNP DCGST DRGST EERM EM GCN M3S METHODS MLP SIGN SRGNN SRGNNST ST "
@@ -106,6 +106,7 @@ __all__ = [
     "Run",
     "Split",
     "__version__",
+    "compare",
     "diagnose",
     "draw_audit",
     "explain",

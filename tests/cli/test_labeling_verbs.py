@@ -149,3 +149,18 @@ def test_suggest_for_a_class(run_folder):
     done = dcgst("suggest", run_folder, "--class", "z")
     assert done.code == 2
     assert "unknown class of the run 'z'" in done.err
+
+
+def test_compare_prints_what_changed_and_whether_it_helped(run_folder, audit, tmp_path):
+    fill_in(audit)
+    second, page = tmp_path / "second", tmp_path / "page.html"
+    assert dcgst("refit", run_folder, "--audit", audit, "-o", second, "--no-report").code == 0
+    done = dcgst("compare", run_folder, second, "-o", page)
+    assert done.code == 0, done.err
+    assert "On 24 randomly chosen nodes" in done.words
+    assert "given labels 12 36" in done.words
+    assert "not measured" in done.out
+    assert page.read_text().startswith("<!doctype html>")
+    found = json.loads(dcgst("compare", run_folder, second, "--json").out)
+    assert found["audit"]["nodes"] == 24
+    assert found["compared"] == 54

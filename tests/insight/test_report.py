@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dcgst import DCGST, EM, GCN, fit, synthetic, write_report
+from dcgst import DCGST, EM, GCN, fit, read, synthetic, write_report
 from dcgst.insight.report import page as page_module
 from dcgst.insight.report import render
 from dcgst.insight.report.charts import Line, _ticks, color_of, line_chart
@@ -68,14 +68,14 @@ def test_names_are_escaped(page):
 
 def test_the_page_has_all_sections(page, run):
     for words in ("How biased are the labels?", "Stages", "Map of the nodes", "Classes",
-                  "Most uncertain nodes", "Calibration of the probabilities", "Configuration",
+                  "Nodes to look at", "Calibration of the probabilities", "Configuration",
                   run.calibration.description[1:], run.result.stop_reason):  # fmt: skip
         assert words in page
     assert "Predictions for 108 of 120 nodes\n  from 12 given labels" in page
 
 
 def test_the_map_holds_every_node_with_its_class_and_source(page, run):
-    points = json.loads(re.search(r"const P = (\{.*\});", page)[1])
+    points = json.loads(re.search(r"const P = (\{.*\}), N = ", page)[1])
     assert points["id"] == run.graph.ids.tolist()
     assert points["class"] == run.result.labels.tolist()
     sources = [points["sources"][code] for code in points["source"]]
@@ -83,15 +83,22 @@ def test_the_map_holds_every_node_with_its_class_and_source(page, run):
     assert all(0 <= value <= 1000 for value in (*points["x"], *points["y"]))
 
 
-def test_uncertain_nodes_are_listed_by_margin(page, run, monkeypatch):
-    monkeypatch.setattr(page_module, "UNCERTAIN", 3)
+def test_uncertain_and_likeliest_nodes_are_listed(page, run, monkeypatch):
+    found = json.loads(re.search(r", N = (\{.*\});", page)[1])
     pool = [row for row in run.predictions if row["source"] != "given"]
-    expected = sorted(pool, key=lambda row: row["margin"])[:3]
-    assert page_module._content(run)["uncertain"] == expected
+    listed = [found["id"][place] for place, _ in found["lists"]["uncertain"]]
+    margins = {row["id"]: row["margin"] for row in pool}
+    assert sorted(listed) == sorted(margins)
+    assert [margins[name] for name in listed] == sorted(margins.values())
+    for code, name in enumerate(run.graph.class_names):
+        expected = sorted((row[f"p({name})"] for row in pool), reverse=True)[:100]
+        values = [value for _, value in found["lists"][str(code)]]
+        assert values == pytest.approx(expected, abs=1e-3)
+        assert len({place for place, _ in found["lists"][str(code)]}) == 100
 
 
 def test_classes_are_counted_by_source(run):
-    rows = page_module._content(run)["classes"]
+    rows = page_module._content(run, None)["classes"]
     assert [row["given"] for row in rows] == [4, 4, 4]
     assert sum(row["nodes"] for row in rows) == 120
     assert all(row["given"] + row["pseudo"] + row["predicted"] == row["nodes"] for row in rows)
@@ -109,6 +116,35 @@ def test_known_truth_shows_accuracy_and_calibration(tmp_path):
     assert "On 108 nodes of known class that were not used for training" in text
     assert "expected calibration error (ECE)" in text
     assert "These are the validation nodes" not in text
+    assert "Compared with true classes" in text
+    assert "108 nodes of known class that the fit did not use: accuracy" in text
+
+
+def test_the_report_leads_with_the_estimate_or_says_how_to_get_one(tmp_path, page):
+    assert "This was not measured" in page
+    assert "label randomly chosen nodes (dcgst audit)" in page
+    graph = with_known_truth(small_graph())
+    path = tmp_path / "audit.csv"
+    nodes = np.flatnonzero(~graph.masks["train"])[::4]
+    path.write_text("id,label\n" + "".join(f"{graph.ids[n]},{graph.labels[n]}\n" for n in nodes))
+    run = fit(small_graph(), tmp_path / "run", EM(), audit=[path])
+    text = render(run)
+    assert f"estimated from\n  {len(nodes)} randomly chosen nodes" in text
+    assert f"{run.estimate.accuracy.value:.0%} right</b>" in text
+    assert "share of all (95 % interval)" in text
+    assert ", without the randomly chosen ones, compared with" in text
+
+
+def test_columns_that_are_not_used_are_named_near_the_top(tmp_path):
+    (tmp_path / "n.csv").write_text(
+        "id,label,unit,size\n"
+        + "".join(f"n{i},{'ab'[i % 2] if i < 6 else ''},m,{i}\n" for i in range(8))
+    )
+    (tmp_path / "e.csv").write_text("a,b\n" + "".join(f"n{i},n{i + 1}\n" for i in range(7)))
+    data = read(tmp_path / "n.csv", tmp_path / "e.csv")
+    text = render(fit(data, tmp_path / "run", EM()))
+    at = text.index("Columns not used: feature unit: not used: all values are equal.")
+    assert at < text.index("How biased are the labels?")
 
 
 def test_an_accuracy_on_validation_nodes_is_marked(tmp_path, monkeypatch):
@@ -135,6 +171,9 @@ def test_the_page_works_in_a_browser(run, tmp_path):
     assert tip is not None
     assert tip[1].startswith("n&lt;7&gt;: "), tip[1]
     assert "display: block" in tip[0]
+    rows = re.search(r'<tbody id="nodes">(.*?)</tbody>', done.stdout, re.DOTALL)
+    assert rows[1].count("<tr>") == 25
+    assert "25 of 108 nodes" in done.stdout
 
 
 def test_of_a_large_graph_labeled_nodes_are_shown_first():

@@ -239,7 +239,7 @@ def test_every_check_is_shown_to_fail():
 
 
 def test_check_detects_ensemble_of_one_member(monkeypatch):
-    monkeypatch.setattr("dcgst.methods.core.runner.average", lambda replicas: replicas[0])
+    monkeypatch.setattr("dcgst.methods.core.runner.average", lambda replicas, folds: replicas[0])
     with pytest.raises(AssertionError):
         testing.check_replicas_are_averaged(quick("gcn"))
 

@@ -29,6 +29,7 @@ VERBS = {
     "diagnose": "Measure how few, how biased and how well connected the labels are.",
     "audit": "Write a table of randomly chosen nodes to label.",
     "evaluate": "Compare the predictions of a run with true classes.",
+    "compare": "Compare two runs: what changed, for which nodes, and whether it helped.",
     "explain": "Explain the predicted class of a node.",
     "suggest": "Suggest which nodes to label next.",
     "report": "Write the HTML report of a run.",

@@ -13,8 +13,10 @@ from dcgst.cli.graph_options import DelimiterOption, IdOption
 from dcgst.cli.output import JsonOption, cell, console, print_json, say
 from dcgst.cli.run_options import RunArgument
 from dcgst.evaluate.estimate import Estimate
+from dcgst.insight import write_report
 from dcgst.runs import open_run
 from dcgst.runs.evaluation import RunEvaluation
+from dcgst.runs.format import REPORT
 
 MOST_CLASSES = 30
 """Maximum number of classes to print."""
@@ -33,14 +35,19 @@ def command(
 ) -> None:
     """Compare the predictions of a run with true classes.
 
-    Labels that the fit used are left out.
+    Labels that the fit used are left out. The report gets a section with the result.
     """
     run = open_run(folder)
     found = run.evaluate(truth, id_column=id_column, label_column=label, delimiter=delimiter)
+    report = folder / REPORT
+    if report.exists():
+        write_report(run, evaluation=found)
     if json:
         print_json(found.to_json())
         return
     _show(found)
+    if report.exists():
+        say(f"\nReport: {report}")
 
 
 def _show(found: RunEvaluation) -> None:

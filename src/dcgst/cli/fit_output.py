@@ -11,6 +11,7 @@ from rich.table import Table
 
 from dcgst.cli.output import cell, console, errors, print_json, say, training_progress
 from dcgst.insight import diagnose, write_report
+from dcgst.insight.expectation import expectation
 from dcgst.io import Input
 from dcgst.methods import Method
 from dcgst.runs import GIVEN, PREDICTED, PSEUDO, Run, fit
@@ -101,8 +102,8 @@ def _facts(run: Run) -> dict[str, object]:
 
 def _show(run: Run) -> None:
     """Print the estimate, and the number of nodes and the mean probability of each class."""
-    if run.estimate:
-        say(f"{run.estimate}.\n", wrap=True)
+    diagnosis = diagnose(run.graph, run.chosen_labels)
+    say(f"{run.estimate}.\n" if run.estimate else f"{expectation(run, diagnosis)}\n", wrap=True)
     estimated = ["share (95 % interval)"] if run.estimate else []
     table = Table("class", "nodes", "given", "mean probability", *estimated, box=None)
     for class_name in run.graph.class_names[:MOST_CLASSES]:
@@ -115,7 +116,6 @@ def _show(run: Run) -> None:
     if run.graph.num_classes > MOST_CLASSES:
         say(f"… and {run.graph.num_classes - MOST_CLASSES} more classes")
     say(f"Calibration: {run.info['calibration']['description']}.", wrap=True)
-    diagnosis = diagnose(run.graph, run.split.given[0])
     say(diagnosis.headline, wrap=True)
     for line in (*diagnosis.warnings, *prediction_warnings(run)):
         say(f"Warning: {line}.", wrap=True)

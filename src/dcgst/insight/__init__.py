@@ -1,15 +1,18 @@
 """Insight into labels and results: diagnosis, explanation, suggestions, report."""
 
 from dcgst.insight.audit import draw_audit
+from dcgst.insight.comparison import Comparison, compare
 from dcgst.insight.diagnosis import Diagnosis, diagnose
 from dcgst.insight.explanation import Explanation, explain
 from dcgst.insight.report import write_report
 from dcgst.insight.suggestion import Suggestions, suggest
 
 __all__ = [
+    "Comparison",
     "Diagnosis",
     "Explanation",
     "Suggestions",
+    "compare",
     "diagnose",
     "draw_audit",
     "explain",

@@ -203,7 +203,7 @@ def _decide(higher: float, far_higher: float) -> bool | None:
 
 def _concentration(graph: Graph, labeled: NDArray[np.bool_]) -> float:
     adjacency = SparseMatrix.from_scipy(graph.adjacency)
-    return round(float(concentration(torch.from_numpy(labeled)[None], adjacency)[0]), 3)
+    return round(float(concentration(torch.tensor(labeled)[None], adjacency)[0]), 3)
 
 
 def _shifts(graph: Graph, labeled_nodes: NDArray[np.int64], seed: int) -> list[Shift]:

@@ -142,7 +142,7 @@ def suggest(
     ]
     after = labeled.copy()
     after[nodes] = True
-    shifts = [_shift(z, mask) for mask in (labeled, after)]
+    shifts = [label_shift(z, mask) for mask in (labeled, after)]
     return Suggestions(suggestions, shifts[0], shifts[1], before, before + sum(choice.gains))
 
 
@@ -240,6 +240,7 @@ def similarity_space(graph: Graph) -> Tensor:
     return F.normalize(smoothed_components(graph, HOPS, whitening=0.5), dim=-1)
 
 
-def _shift(z: Tensor, labeled: NDArray[np.bool_]) -> float:
+def label_shift(z: Tensor, labeled: NDArray[np.bool_]) -> float:
+    """CMD between labeled and other nodes."""
     mask = torch.tensor(labeled)[None]
     return float(labeled_shift(z[None], mask, ~mask)[0])

@@ -72,6 +72,11 @@ class Run:
         """Whether the validation labels are those of randomly chosen nodes (``--audit``)."""
         return bool(self.info.get("audited"))
 
+    @property
+    def chosen_labels(self) -> NDArray[np.bool_]:
+        """``(n,)`` nodes whose label was given, without those of an audit."""
+        return np.asarray(self.split.train[0] if self.audited else self.split.given[0])
+
     def as_input(self) -> Input:
         """The graph with the labels of this run, to be fitted again."""
         graph, split, stored = self.graph, self.split, self.info["encoder"]

@@ -57,8 +57,10 @@ def line_chart(lines: Sequence[Line], x_title: str, y_title: str, top: float | N
             parts += [
                 f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{line.color}"/>' for x, y in points
             ]
+    styles = [f"line{' dashed' if line.dashed else ''}" for line in lines]
     legend = "".join(
-        f'<span><i style="background:{line.color}"></i>{line.title}</span>' for line in lines
+        f'<span><i class="{style}" style="border-color:{line.color}"></i>{line.title}</span>'
+        for line, style in zip(lines, styles, strict=True)
     )
     drawing = "".join(parts)
     return (

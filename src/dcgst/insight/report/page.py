@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +10,19 @@ import numpy as np
 from dcgst.evaluate.calibration import expected_calibration_error, reliability
 from dcgst.files import write_text
 from dcgst.insight.diagnosis import DRAWS, diagnose
+from dcgst.insight.expectation import expectation
 from dcgst.insight.report.charts import BLUE, GRAY, ORANGE, Line, color_of, line_chart
 from dcgst.insight.report.layout import positions, shown_nodes
+from dcgst.insight.report.rendering import render_template, to_script
 from dcgst.methods.dcgst.experts import DESCRIPTIONS
 from dcgst.runs import GIVEN, PREDICTED, PSEUDO, Run
+from dcgst.runs.evaluation import RunEvaluation
 from dcgst.runs.format import REPORT
 from dcgst.runs.predictions import sources_of
 from dcgst.runs.warnings import prediction_warnings
-from dcgst.text import printable
 
-UNCERTAIN = 15
-"""Number of uncertain nodes to list."""
+MOST_UNCERTAIN, MOST_OF_CLASS, MOST_CLASSES = 2000, 100, 200
+"""Numbers of uncertain nodes, of nodes of each class, and of classes to list."""
 
 MIN_EVALUATION_NODES = 10
 """Evaluation nodes below which no accuracy is shown."""
@@ -30,51 +30,51 @@ MIN_EVALUATION_NODES = 10
 SOURCES = (GIVEN, PSEUDO, PREDICTED)
 
 
-def write_report(run: Run, path: Path | None = None) -> Path:
+def write_report(
+    run: Run, path: Path | None = None, *, evaluation: RunEvaluation | None = None
+) -> Path:
     """Write the report of a run as one HTML file.
 
     Args:
         run: the run.
         path: the file; default ``report.html`` in the run folder.
+        evaluation: result of ``run.evaluate``, to be shown; default: of the classes in the graph
+            that the fit did not use.
 
     Returns:
         the path.
     """
     path = path or run.folder / REPORT
-    write_text(path, render(run))
+    write_text(path, render(run, evaluation))
     return path
 
 
-def render(run: Run) -> str:
+def render(run: Run, evaluation: RunEvaluation | None = None) -> str:
     """The HTML page; it needs no other file and no network."""
-    from jinja2 import Environment
-
-    template = resources.files("dcgst.insight.report").joinpath("page.html")
-    environment = Environment(
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: printable(value) if type(value) is str else value,
-    )
-    page = environment.from_string(template.read_text(encoding="utf-8"))
-    return page.render(**_content(run))
+    return render_template("report.html", **_content(run, evaluation))
 
 
-def _content(run: Run) -> dict[str, Any]:
+def _content(run: Run, evaluation: RunEvaluation | None) -> dict[str, Any]:
     sources = sources_of(run.result)
     pool = [row for row in run.predictions if row["source"] != GIVEN]
+    diagnosis = diagnose(run.graph, run.chosen_labels)
+    if evaluation is None and (run.evaluation_nodes & run.split.pool[0]).any():
+        evaluation = run.evaluate()
     return {
         "title": run.graph.name,
         "run": run,
         "info": run.info,
-        "diagnosis": diagnose(run.graph, run.split.given[0]),
+        "diagnosis": diagnosis,
+        "no_estimate": expectation(run, diagnosis),
+        "evaluation": evaluation.quality if evaluation else None,
+        "unused": [note for note in run.info["notes"] if "not used" in note],
         "draws": DRAWS,
         "counts": {source: int((sources == source).sum()) for source in SOURCES},
         "confidence": float(np.mean([r["probability"] for r in pool])) if pool else 1.0,
         "classes": _classes(run, sources),
         "warnings": prediction_warnings(run),
         "experts": _experts(run),
-        "uncertain": sorted(pool, key=lambda row: row["margin"])[:UNCERTAIN],
+        "nodes": to_script(_nodes(run, sources)),
         "shift_chart": _shift_chart(run),
         "label_chart": _label_chart(run),
         "reliability": _reliability(run),
@@ -185,5 +185,37 @@ def _map(run: Run, sources: np.ndarray[Any, Any]) -> dict[str, Any]:
         "colors": [color_of(code, graph.num_classes) for code in range(graph.num_classes)],
         "sources": SOURCES,
     }
-    text = json.dumps(points, separators=(",", ":"))
-    return {"points": text.replace("<", "\\u003c"), "shown": len(nodes)}
+    return {"points": to_script(points), "shown": len(nodes)}
+
+
+def _nodes(run: Run, sources: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """The most uncertain nodes and the likeliest nodes of each class, for the script of the page.
+
+    An entry of a list is a position in the columns and a probability.
+    """
+    graph, proba = run.graph, run.result.proba
+    pool = np.flatnonzero(sources != GIVEN)
+    highest = -np.partition(-proba, 1, axis=1)[:, :2]
+    margin = highest[:, 0] - highest[:, 1]
+    uncertain = pool[np.argsort(margin[pool], kind="stable")][:MOST_UNCERTAIN]
+    lists = {"uncertain": (uncertain, highest[uncertain, 0])}
+    for code in range(min(graph.num_classes, MOST_CLASSES)):
+        likeliest = pool[np.argsort(-proba[pool, code], kind="stable")][:MOST_OF_CLASS]
+        lists[str(code)] = (likeliest, proba[likeliest, code])
+    shown = np.unique(np.concatenate([nodes for nodes, _ in lists.values()]))
+    place = {node: row for row, node in enumerate(shown.tolist())}
+    return {
+        "id": [str(graph.ids[node]) for node in shown],
+        "class": proba[shown].argmax(axis=1).tolist(),
+        "margin": np.round(margin[shown].astype(float), 3).tolist(),
+        "source": [SOURCES.index(source) for source in sources[shown]],
+        "names": list(graph.class_names),
+        "sources": SOURCES,
+        "lists": {
+            key: [
+                (place[node], round(p, 3))
+                for node, p in zip(nodes.tolist(), values.tolist(), strict=True)
+            ]
+            for key, (nodes, values) in lists.items()
+        },
+    }

@@ -1,0 +1,24 @@
+"""What can be said about the accuracy of a run without an audit."""
+
+from __future__ import annotations
+
+from dcgst.insight.diagnosis import Diagnosis
+from dcgst.runs import Run
+
+
+def expectation(run: Run, diagnosis: Diagnosis) -> str:
+    """Sentences on the expected accuracy: where it comes from, and what it is worth."""
+    pool = run.split.pool[0]
+    if not pool.any():
+        return "All nodes have a given label."
+    mean = float(run.result.proba[pool].max(axis=1).mean())
+    if run.method.calibrated:
+        source = "expected from left-out labels and the agreement of experts"
+    elif run.calibration.nodes:
+        source = "the mean probability, calibrated on validation labels"
+    else:
+        source = "the mean probability, which is not calibrated"
+    text = f"About {mean:.0%} may be right: {source}. This was not measured"
+    if diagnosis.biased:
+        text += ", and the labels are biased, so the accuracy may be much lower"
+    return f"{text}. To measure it, label randomly chosen nodes (dcgst audit)."
