@@ -28,6 +28,7 @@ VERBS = {
     "predict": "Predict with a stored model, on its own graph or another one.",
     "diagnose": "Measure how few, how biased and how well connected the labels are.",
     "audit": "Write a table of randomly chosen nodes to label.",
+    "label": "Label nodes in a page in your browser.",
     "evaluate": "Compare the predictions of a run with true classes.",
     "compare": "Compare two runs: what changed, for which nodes, and whether it helped.",
     "explain": "Explain the predicted class of a node.",

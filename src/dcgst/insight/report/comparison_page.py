@@ -58,7 +58,7 @@ def _share_chart(found: Comparison) -> str:
     codes = {name: code for code, name in enumerate(sorted(found.shares_after))}
 
     def x(share: float) -> float:
-        return NAME_WIDTH + (CHART_WIDTH - NAME_WIDTH - 60) * share / highest
+        return NAME_WIDTH + (CHART_WIDTH - NAME_WIDTH - 110) * share / highest
 
     parts = []
     for row, name in enumerate(names):

@@ -1,0 +1,187 @@
+"""Append-only file of what was labeled: each line is on the disk before the call returns."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from dcgst.errors import InputError, WriteError
+from dcgst.io.labels import RANDOM
+
+LABEL, SKIP, UNSURE, UNDO, REDO = "label", "skip", "unsure", "undo", "redo"
+DECISIONS = (LABEL, SKIP, UNSURE)
+"""Kinds of events that concern nodes; the others take one back or restore it."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the file.
+
+    Attributes:
+        number: position in the file, from zero.
+        kind: ``label``, ``skip``, ``unsure``, ``undo`` or ``redo``.
+        client: the browser tab.
+        ids: the nodes.
+        name: class name of a label.
+        chosen: how the nodes were chosen: ``random``, ``suggested`` or ``selected``.
+        of: number of the event that is undone or redone.
+        time: UTC time.
+    """
+
+    number: int
+    kind: str
+    client: str
+    ids: tuple[str, ...] = ()
+    name: str = ""
+    chosen: str = ""
+    of: int | None = None
+    time: str = ""
+
+
+@dataclass
+class LabelState:
+    """What the events amount to.
+
+    Attributes:
+        classes: class name by node id.
+        random: ids of nodes that were chosen at random.
+        skipped: ids that were skipped, or about which the person was unsure.
+    """
+
+    classes: dict[str, str] = field(default_factory=dict)
+    random: set[str] = field(default_factory=set)
+    skipped: set[str] = field(default_factory=set)
+
+
+class Journal:
+    """The events of a file. A last line whose writing was interrupted is removed.
+
+    Args:
+        path: the file; created with the first event.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.events: list[Event] = []
+        if path.exists():
+            self._read()
+        self.state = fold(self.active)
+
+    @property
+    def undone(self) -> set[int]:
+        """Numbers of events that are undone."""
+        found: set[int] = set()
+        for event in self.events:
+            if event.kind == UNDO and event.of is not None:
+                found.add(event.of)
+            elif event.kind == REDO and event.of is not None:
+                found.discard(event.of)
+        return found
+
+    @property
+    def active(self) -> list[Event]:
+        """Decisions that are not undone, in order."""
+        undone = self.undone
+        return [e for e in self.events if e.kind in DECISIONS and e.number not in undone]
+
+    def decide(
+        self, kind: str, client: str, ids: Sequence[str], name: str = "", chosen: str = ""
+    ) -> Event:
+        """Store a label, a skip, or that a person is unsure."""
+        event = self._append(Event(len(self.events), kind, client, tuple(ids), name, chosen))
+        _apply(self.state, event)
+        return event
+
+    def undo(self, client: str) -> Event | None:
+        """Take back the last decision of a client; returns it, or None if there is none."""
+        own = [event for event in self.active if event.client == client]
+        return self._change(UNDO, client, own[-1]) if own else None
+
+    def redo(self, client: str) -> Event | None:
+        """Restore what the client took back last, unless it has decided something since."""
+        own = [event for event in self.events if event.client == client]
+        undone = self.undone
+        for event in reversed(own):
+            if event.kind in DECISIONS and event.number not in undone:
+                return None
+            if event.kind == UNDO and event.of in undone:
+                return self._change(REDO, client, self.events[event.of])
+        return None
+
+    def _change(self, kind: str, client: str, event: Event) -> Event:
+        self._append(Event(len(self.events), kind, client, of=event.number))
+        self.state = fold(self.active)
+        return event
+
+    def _append(self, event: Event) -> Event:
+        """Write an event and wait until it is on the disk."""
+        stamped = Event(
+            **{**vars(event), "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+        )
+        content = {k: v for k, v in asdict(stamped).items() if v not in ("", None, ())}
+        line = (json.dumps(content, ensure_ascii=False) + "\n").encode()
+        try:
+            is_new = not self.path.exists()
+            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+            try:
+                os.write(handle, line)
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+            if is_new:
+                _sync_folder(self.path.parent)
+        except OSError as error:
+            raise WriteError(f"{self.path} cannot be written: {error.strerror}") from error
+        self.events.append(stamped)
+        return stamped
+
+    def _read(self) -> None:
+        content = self.path.read_bytes()
+        complete = content[: content.rfind(b"\n") + 1]
+        if len(complete) < len(content):
+            os.truncate(self.path, len(complete))
+        for number, line in enumerate(complete.decode("utf-8").splitlines()):
+            try:
+                fields = json.loads(line)
+                event = Event(**{**fields, "ids": tuple(fields.get("ids", ()))})
+            except (TypeError, ValueError) as error:
+                raise InputError(
+                    f"{self.path}, line {number + 1} is damaged ({error}); remove the line"
+                ) from error
+            self.events.append(Event(**{**vars(event), "number": number}))
+
+
+def fold(events: Iterable[Event]) -> LabelState:
+    """What decisions amount to; a later one about a node replaces an earlier one."""
+    state = LabelState()
+    for event in events:
+        _apply(state, event)
+    return state
+
+
+def _apply(state: LabelState, event: Event) -> None:
+    for node_id in event.ids:
+        if event.chosen == RANDOM:
+            state.random.add(node_id)
+        if event.kind == LABEL:
+            state.classes[node_id] = event.name
+            state.skipped.discard(node_id)
+        else:
+            state.classes.pop(node_id, None)
+            state.skipped.add(node_id)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Wait until a new file is in its folder on the disk; not possible on Windows."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
