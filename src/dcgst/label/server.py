@@ -32,10 +32,13 @@ MOST_BYTES = 5_000_000
 """Largest request."""
 
 FILES = {
-    "/app.js": "text/javascript",
-    "/app.css": "text/css",
-    "/licenses.txt": "text/plain; charset=utf-8",
+    "/": ("index.html", "text/html; charset=utf-8"),
+    "/app.js": ("app.js", "text/javascript"),
+    "/app.css": ("app.css", "text/css"),
+    "/licenses.txt": ("licenses.txt", "text/plain; charset=utf-8"),
 }
+"""Address, file and type of the parts of the page."""
+
 SECURITY = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -107,8 +110,8 @@ def create_app(session: Session, token: str, port: int) -> Starlette:
     """The application; only requests with the token from a page of this server are answered."""
     hosts = {f"{name}:{port}" for name in (HOST, "localhost")}
 
-    def allowed(request: Request, *, page: bool = False) -> bool:
-        given = request.query_params.get("token", "") if page else request.headers.get(TOKEN, "")
+    def allowed(request: Request) -> bool:
+        given = request.headers.get(TOKEN, "")
         origin = request.headers.get("origin")
         return (
             request.headers.get("host") in hosts
@@ -116,14 +119,10 @@ def create_app(session: Session, token: str, port: int) -> Starlette:
             and hmac.compare_digest(given.encode(), token.encode())
         )
 
-    async def index(request: Request) -> Response:
-        if not allowed(request, page=True):
-            return Response("open the address that dcgst label printed", 403, headers=SECURITY)
-        return Response(_file("index.html"), media_type="text/html", headers=SECURITY)
-
     async def static(request: Request) -> Response:
-        path = request.url.path
-        return Response(_file(path[1:]), media_type=FILES[path], headers=SECURITY)
+        """Files without data; the token in the address is for the script of the page."""
+        name, kind = FILES[request.url.path]
+        return Response(_file(name), media_type=kind, headers=SECURITY)
 
     async def api(request: Request) -> Response:
         if not allowed(request):
@@ -156,7 +155,6 @@ def create_app(session: Session, token: str, port: int) -> Starlette:
         return Response(rows_to_csv(session.label_rows()), media_type="text/csv", headers=SECURITY)
 
     pages: dict[str, Callable[[Request], Awaitable[Response]]] = {
-        "/": index,
         "/api/points": points,
         "/api/labels.csv": export,
         **dict.fromkeys(FILES, static),

@@ -1,0 +1,125 @@
+"""The file of labels: nothing is lost, undo and redo are events too."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from dcgst.errors import InputError, WriteError
+from dcgst.label.journal import LABEL, SKIP, UNSURE, Journal
+
+
+@pytest.fixture
+def journal(tmp_path) -> Journal:
+    return Journal(tmp_path / "labels.jsonl")
+
+
+def again(journal) -> Journal:
+    return Journal(journal.path)
+
+
+def test_labels_are_read_again(journal):
+    assert not journal.path.exists()
+    journal.decide(LABEL, "tab", ["a"], "red", "random")
+    journal.decide(LABEL, "tab", ["b", 'ü,\n"c'], "blue", "selected")
+    journal.decide(SKIP, "tab", ["d"], chosen="suggested")
+    state = again(journal).state
+    assert state == journal.state
+    assert state.classes == {"a": "red", "b": "blue", 'ü,\n"c': "blue"}
+    assert (state.random, state.skipped) == ({"a"}, {"d"})
+    lines = [json.loads(line) for line in journal.path.read_text().splitlines()]
+    assert [line["number"] for line in lines] == [0, 1, 2]
+
+
+def test_a_later_decision_replaces_an_earlier_one(journal):
+    journal.decide(LABEL, "tab", ["a"], "red", "random")
+    journal.decide(LABEL, "tab", ["a"], "blue", "selected")
+    assert journal.state.classes == {"a": "blue"}
+    assert journal.state.random == {"a"}, "it was chosen at random, whoever changes the label"
+    journal.decide(UNSURE, "tab", ["a"])
+    assert (journal.state.classes, journal.state.skipped) == ({}, {"a"})
+    journal.decide(LABEL, "tab", ["a"], "red")
+    assert (journal.state.classes, journal.state.skipped) == ({"a": "red"}, set())
+
+
+def test_undo_and_redo_go_through_the_decisions_of_one_client(journal):
+    journal.decide(LABEL, "one", ["a"], "red")
+    journal.decide(LABEL, "two", ["b"], "red")
+    journal.decide(LABEL, "one", ["a"], "blue")
+    assert journal.undo("one").name == "blue"
+    assert journal.state.classes == {"a": "red", "b": "red"}
+    assert journal.undo("one").name == "red"
+    assert journal.undo("one") is None
+    assert journal.state.classes == {"b": "red"}, "the other client is not affected"
+    assert journal.redo("one").name == "red"
+    assert journal.redo("one").name == "blue"
+    assert journal.redo("one") is None
+    assert journal.state.classes == {"a": "blue", "b": "red"}
+    assert again(journal).state == journal.state
+
+
+def test_a_new_decision_ends_redo(journal):
+    journal.decide(LABEL, "tab", ["a"], "red")
+    journal.undo("tab")
+    journal.decide(LABEL, "tab", ["b"], "red")
+    assert journal.redo("tab") is None
+    assert journal.state.classes == {"b": "red"}
+
+
+@pytest.mark.parametrize("cut", [1, 5, 30])
+def test_an_interrupted_last_line_is_removed(journal, cut):
+    journal.decide(LABEL, "tab", ["a"], "red")
+    whole = journal.path.read_bytes()
+    journal.decide(LABEL, "tab", ["b"], "red")
+    journal.path.write_bytes(journal.path.read_bytes()[:-cut])
+    reopened = again(journal)
+    assert reopened.state.classes == {"a": "red"}
+    assert journal.path.read_bytes() == whole
+    reopened.decide(LABEL, "tab", ["c"], "red")
+    assert again(journal).state.classes == {"a": "red", "c": "red"}
+
+
+def test_a_damaged_line_is_named(journal):
+    journal.decide(LABEL, "tab", ["a"], "red")
+    journal.path.write_text(journal.path.read_text() + "nonsense\n")
+    with pytest.raises(InputError, match=r"labels\.jsonl, line 2 is damaged"):
+        again(journal)
+
+
+def test_a_file_that_cannot_be_written_raises(tmp_path):
+    journal = Journal(tmp_path / "missing" / "labels.jsonl")
+    with pytest.raises(WriteError, match="cannot be written"):
+        journal.decide(LABEL, "tab", ["a"], "red")
+    assert journal.state.classes == {}
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from dcgst.label.journal import LABEL, Journal
+journal = Journal(Path(sys.argv[1]))
+for number in range(100_000):
+    journal.decide(LABEL, "tab", [f"n{number}"], "red")
+    print(number, flush=True)
+"""
+
+
+def test_no_label_is_lost_when_the_process_is_killed(tmp_path):
+    """Killed at ten moments: what was acknowledged is in the file."""
+    for attempt in range(10):
+        path = tmp_path / f"{attempt}.jsonl"
+        command = [sys.executable, "-c", WRITER, str(path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            process.stdout.readline()
+            time.sleep(0.01 * attempt)
+            os.kill(process.pid, signal.SIGKILL)
+            acknowledged = [0, *map(int, process.stdout.read().split())]
+        stored = Journal(path).state.classes
+        assert stored.keys() >= {f"n{number}" for number in acknowledged}
+        assert len(stored) <= len(acknowledged) + 1

@@ -1,0 +1,177 @@
+"""The session: queues, estimate, export, fit again."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from dcgst import InputError, open_run
+from dcgst.evaluate.estimate import estimate_share
+from dcgst.io import read_label_table
+from dcgst.label.journal import Journal
+from dcgst.label.layout import landmark_positions, quick_positions
+from dcgst.label.session import Session
+from tests.label.conftest import TRUTH
+
+
+@pytest.fixture
+def session(folder) -> Session:
+    labels = folder.with_name("labels.csv")
+    made = Session(open_run(folder), Journal(labels.with_suffix(".jsonl")), labels)
+    made.prepare()
+    return made
+
+
+def test_random_and_suggested_nodes_come_in_turn(session):
+    kinds = []
+    for _ in range(6):
+        card = session.next_card("tab", "both")
+        kinds.append(card["chosen"])
+        session.decide("tab", "label", [card["node"]], "a", card["chosen"])
+    assert kinds == ["random", "suggested"] * 3
+    assert session.next_card("tab", "audit")["chosen"] == "random"
+    assert session.next_card("tab", "suggest")["chosen"] == "suggested"
+
+
+def test_a_decided_node_does_not_come_again_and_clients_get_different_nodes(session):
+    seen = set()
+    for kind in ("label", "skip", "unsure") * 4:
+        one, two = (session.next_card(client, "audit") for client in ("one", "two"))
+        assert one["node"] != two["node"]
+        assert one["node"] not in seen
+        seen.add(one["node"])
+        session.decide("one", kind, [one["node"]], "b", "random")
+
+
+def test_predictions_of_random_nodes_are_hidden(session):
+    card = session.next_card("tab", "audit")
+    assert card["likeliest"] == []
+    assert all(other["predicted"] == "" for other in card["neighbors"])
+    assert card["reason"] is None
+    shown = session.next_card("tab", "suggest")
+    assert [row["probability"] for row in shown["likeliest"]] == sorted(
+        (row["probability"] for row in shown["likeliest"]), reverse=True
+    )
+    assert shown["reason"]["node"] == shown["node"]
+    assert shown["columns"]["title"].startswith("about ")
+
+
+def test_the_estimate_follows_the_random_labels(session):
+    assert session.overview()["estimate"] is None
+    nodes = session.random_order[:12]
+    for node in nodes:
+        session.decide("tab", "label", [node], TRUTH[node], "random")
+    for node in session.random_order[40:45]:
+        session.decide("tab", "label", [node], TRUTH[node], "suggested")
+    proba, names = session.run.result.proba, np.array(session.run.graph.class_names)
+    right = names[proba[nodes].argmax(1)] == np.array([TRUTH[node] for node in nodes])
+    pool = session.run.split.pool[0]
+    expected = estimate_share(right, proba[nodes].max(1), proba[pool].max(1))
+    found = session.overview()
+    assert found["estimate"] == vars(expected)
+    assert (found["labels"], found["random"]) == (17, 12)
+
+
+def test_labels_survive_a_new_session_and_are_exported(session):
+    first, second = session.random_order[:2]
+    session.decide("tab", "label", [first], "a", "random")
+    session.decide("tab", "label", [second], "new class", "suggested")
+    again = Session(session.base, Journal(session.journal.path), session.export)
+    assert again.class_names == ["a", "b", "c", "new class"]
+    assert again.next_card("tab", "audit")["node"] == session.random_order[2]
+    table = read_label_table(again.write_export(), label_column="kind")
+    ids = [str(session.base.graph.ids[node]) for node in (first, second)]
+    assert table.classes == dict(zip(ids, ["a", "new class"], strict=True))
+    assert table.random == {ids[0]}
+
+
+def test_only_nodes_of_the_random_queue_can_be_random(session):
+    given = int(np.flatnonzero(session.base.split.given[0])[0])
+    session.decide("tab", "label", [given], "a", "random")
+    assert session.journal.state.random == set()
+
+
+def test_decisions_are_checked(session):
+    for nodes, name in (([], "a"), ([500], "a"), ([-1], "a"), ([3], " "), ([3], "x" * 201)):
+        with pytest.raises(InputError):
+            session.decide("tab", "label", nodes, name)
+    with pytest.raises(InputError, match="no node at position 500"):
+        session.card(500, "selected")
+    with pytest.raises(InputError, match="no new labels"):
+        session.start_refit()
+    assert not session.journal.path.exists()
+
+
+def test_search_finds_parts_of_ids(session):
+    assert [row["id"] for row in session.search("N01")] == [f"n01{i}" for i in range(10)]
+    assert session.search("  ") == []
+
+
+def test_points_hold_classes_and_sources(session):
+    node = session.random_order[0]
+    session.decide("tab", "label", [node], "new", "random")
+    content = session.points()
+    n = np.frombuffer(content, np.int32, 1)[0]
+    assert n == 120
+    assert len(content) == 4 + 5 * 4 * n
+    codes, sources = np.frombuffer(content, np.int32, 2 * n, 4 + 12 * n).reshape(2, n)
+    assert (codes[node], sources[node]) == (3, 2)
+    assert (sources == 1).sum() == 12
+
+
+def test_a_fit_in_the_background_replaces_the_predictions(session):
+    for node in session.random_order[:20]:
+        session.decide("tab", "label", [node], TRUTH[node], "random")
+    session.start_refit()
+    with pytest.raises(InputError, match="running already"):
+        session.start_refit()
+    limit = time.monotonic() + 120
+    while session.overview()["refit"]["state"] == "running":
+        assert time.monotonic() < limit
+        time.sleep(0.1)
+    found = session.overview()
+    assert found["refit"]["state"] == "done", found["refit"]["message"]
+    assert found["run"] == "run-2"
+    assert found["comparison"]["audit"]["nodes"] == 20
+    assert session.run.split.val[0].sum() == 20
+    assert found["estimate"]["labels"] == 20
+    assert session.base.folder.name == "run", "later fits start from the first run again"
+
+
+def test_a_failed_fit_is_reported(session):
+    session.decide("tab", "label", [session.random_order[0]], "a", "random")
+    (session.base.folder / "graph.npz").unlink()
+    session.start_refit()
+    limit = time.monotonic() + 60
+    while session.overview()["refit"]["state"] == "running":
+        assert time.monotonic() < limit
+        time.sleep(0.1)
+    status = session.overview()["refit"]
+    assert status["state"] == "failed"
+    assert "graph.npz" in status["message"]
+
+
+def test_map_positions_are_finite_and_in_the_unit_square(session):
+    from dcgst.insight.suggestion import similarity_space
+
+    z = similarity_space(session.run.graph)
+    for positions in (quick_positions(z), landmark_positions(z), quick_positions(z[:2])):
+        assert np.isfinite(positions).all()
+        assert positions.min() >= 0
+        assert positions.max() <= 1
+
+
+def test_nodes_that_are_no_landmarks_are_near_similar_ones(monkeypatch):
+    import torch
+
+    monkeypatch.setattr("dcgst.label.layout.LANDMARKS", 60)
+    rng = np.random.default_rng(0)
+    group = np.repeat([0, 1, 2], 60)
+    z = np.eye(3)[group] + 0.05 * rng.normal(size=(180, 3))
+    z = torch.tensor(z / np.linalg.norm(z, axis=1, keepdims=True), dtype=torch.float32)
+    found = landmark_positions(z)
+    centers = np.stack([found[group == g].mean(0) for g in range(3)])
+    nearest = ((found[:, None] - centers) ** 2).sum(-1).argmin(1)
+    assert (nearest == group).mean() > 0.95
