@@ -1,9 +1,12 @@
 """Simulated labelers: coverage of the estimated accuracy, and what suggested labels gain.
 
-The true classes answer every question. Coverage: DC-GST with five replicas, fitted to few labels and
-an audit of randomly chosen nodes; how often does the 95 % interval contain the true accuracy, and
-how wide is it compared with an interval from the audit alone? Gain: 20 audit and 30 suggested labels
-compared with 50 random ones, in the same runs.
+The true classes answer every question.
+
+Coverage: DC-GST with five replicas is fitted to few labels and an audit of randomly chosen nodes.
+How often does the 95 % interval contain the true accuracy, and how wide is it compared with an
+interval from the audit alone?
+
+Gain: 20 audit and 30 suggested labels are compared with 50 random ones in the same runs.
 
     python benchmarks/labeling.py coverage --graphs cora_ml,citeseer --runs 40
     python benchmarks/labeling.py gain --graphs cora_ml,citeseer --runs 10
