@@ -104,7 +104,7 @@ function decide(kind, nodes, name, chosen) {
 function decideCard(kind, name = "") {
   const card = state.card;
   run(async () => {
-    if (!card || state.card !== card) return; // a second key before the next card was shown
+    if (!card || state.card?.node !== card.node) return; // a second key before the next card was shown
     const body = { kind, nodes: [card.node], name, chosen: card.chosen, mode: $("mode").value };
     const answer = await call("decide", body);
     showOverview(answer.overview);
