@@ -66,8 +66,11 @@ def _show(found: Comparison) -> None:
             "second only.",
             wrap=True,
         )
-    if not found.changed:
-        return
+    if found.changed:
+        _show_changes(found)
+
+
+def _show_changes(found: Comparison) -> None:
     flows = Table("before", "after", "nodes", box=None)
     for first, second, count in found.flows[:MOST_FLOWS]:
         flows.add_row(cell(first), cell(second), f"{count:,}")
