@@ -47,11 +47,21 @@ def check_active_labeling(printed: str, folder: Path) -> None:
     assert "after: 30 labels" in printed
 
 
+def check_label_papers(printed: str, folder: Path) -> None:
+    assert "300 topics" in printed
+    with open(folder / "topics.csv", newline="", encoding="utf-8") as file:
+        topics = {row["id"]: row["topic"] for row in csv.DictReader(file)}
+    with open(EXAMPLES / "data" / "papers.csv", newline="", encoding="utf-8") as file:
+        given = {row["id"]: row["topic"] for row in csv.DictReader(file) if row["topic"]}
+    assert topics.items() >= given.items()
+
+
 CHECKS = {
     "make_papers": check_make_papers,
     "from_csv": check_from_csv,
     "from_pyg": check_from_pyg,
     "active_labeling": check_active_labeling,
+    "label_papers": check_label_papers,
 }
 
 
