@@ -89,8 +89,8 @@ def gain(name: str, options: argparse.Namespace) -> dict[str, object]:
     suggested = first.train.copy()
     for row, result in enumerate(model.fit_runs(graph, first)):
         known = first.given[row] | (graph.labels < 0)  # nobody can label those
-        found = suggest(graph, result.proba, known, 30)
-        suggested[row, [s.node for s in found.nodes]] = True
+        nodes = [s.node for s in suggest(graph, result.proba, known, 30).nodes]
+        suggested[row, nodes] = True
     ours = replace(first, train=suggested, pool=first.pool & ~suggested)
     random = with_audit(graph, split, 50, seed=1)
     both = ours.pool & random.pool
