@@ -34,18 +34,37 @@ def test_opposite_predictions_change_nothing():
 
 def test_the_sample_is_corrected_by_the_slope():
     # Predictions are right about everyone: the estimate is their mean in the population.
-    observed = np.arange(100) < 80
+    observed = np.arange(1000) < 800
     found = estimate_share(observed, observed.astype(float), np.arange(1000) < 500)
-    assert found.value == pytest.approx(0.5)
+    assert found.value == pytest.approx(0.5, abs=0.002)
     # They explain all variance, but count for at most four times the labels.
-    assert (found.low, found.high) == pytest.approx(wilson(0.5, 400), abs=1e-6)
+    assert (found.low, found.high) == pytest.approx(wilson(found.value, 4000), abs=1e-6)
+
+
+def test_useless_predictions_keep_the_coverage_of_few_labels():
+    rng = np.random.default_rng(2)
+    correct, predicted = rng.random(2000) < 0.6, rng.random(2000)
+    for labels in (5, 10, 20):
+        covered = []
+        for _ in range(2000):
+            chosen = rng.choice(2000, labels, replace=False)
+            found = estimate_share(correct[chosen], predicted[chosen], predicted)
+            covered.append(found.low <= correct.mean() <= found.high)
+        assert np.mean(covered) > 0.9, labels
+
+
+def test_without_a_population_the_sample_counts_alone():
+    observed = np.arange(10) < 7
+    found = estimate_share(observed, np.linspace(0, 1, 10), np.zeros(0))
+    assert found.value == pytest.approx(0.7)
+    assert found.low < 0.7 < found.high
 
 
 def test_by_hand():
     observed = np.array([True, False, True, True])
     predicted, population = np.array([0.8, 0.4, 0.6, 0.6]), np.array([0.4, 0.6])
     # Deviations .2 -.2 0 0: products .2, squares .08; variance of the population .01, three times.
-    slope = min(1, (0.2 + 0.03) / (0.08 + 0.03))
+    slope = min(1, 0.2 / (0.08 + 0.03))
     value = 0.75 - slope * (0.6 - 0.5)
     found = estimate_share(observed, predicted, population)
     assert found.value == pytest.approx(value)

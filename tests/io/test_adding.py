@@ -77,6 +77,17 @@ def test_an_audit_of_labeled_nodes_is_noted(data, table):
     assert again.notes[-1] == "audit.csv: 2 labels, 2 of them of randomly chosen nodes"
 
 
+def test_validation_nodes_that_are_not_random_are_no_audit(data, table):
+    masks = {"train": np.array([1, 0, 0, 0, 0], bool), "val": np.array([0, 1, 0, 0, 0], bool)}
+    with_masks = replace(data, graph=replace(data.graph, masks=masks))
+    found = add_labels(with_masks, audit=[table("audit", d="blue")])
+    assert found.graph.masks["train"].tolist() == [True, True, False, False, False]
+    assert found.graph.masks["val"].tolist() == [False, False, False, True, False]
+    kept = add_labels(with_masks, [table("more", d="blue")])
+    assert kept.graph.masks["val"].tolist() == masks["val"].tolist()
+    assert not kept.audited
+
+
 def test_an_earlier_audit_stays_validation(data, table):
     first = add_labels(data, audit=[table("audit", d="blue")])
     second = add_labels(first, [table("more", c="red", d="red")])

@@ -14,7 +14,7 @@ LEVEL = 0.95
 """Probability with which an interval contains the true value."""
 
 PRIOR_LABELS = 3
-"""The slope is estimated as if this many more labels agreed with calibrated probabilities."""
+"""The slope is estimated as if this many more labels did not depend on the predictions."""
 
 MOST_GAIN = 4.0
 """Predictions count for at most as much as if there were this many times the labels."""
@@ -80,11 +80,12 @@ def estimate_share(
         raise InputError("an estimate needs at least one randomly chosen node of known class")
     outcomes = np.asarray(observed, dtype=np.float64)
     sample, population = np.asarray(predicted, float), np.asarray(predicted_all, float)
+    if not population.size:  # all nodes are labeled: the sample is all there is
+        population = sample
     mean, variance = population.mean(), population.var()
     deviation = sample - sample.mean()
-    explained = outcomes @ deviation + PRIOR_LABELS * variance
     total = deviation @ deviation + PRIOR_LABELS * variance
-    slope = float(np.clip(explained / total, 0, 1)) if total > 0 else 0.0
+    slope = float(np.clip(outcomes @ deviation / total, 0, 1)) if total > 0 else 0.0
     value = float(np.clip(outcomes.mean() - slope * (sample.mean() - mean), 0, 1))
     of_outcomes = value * (1 - value)
     unexplained = 1 - slope**2 * variance / of_outcomes if of_outcomes > 0 else 1.0

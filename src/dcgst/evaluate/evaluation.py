@@ -12,7 +12,7 @@ from sklearn.metrics import average_precision_score, confusion_matrix
 from dcgst.engine.random import Purpose, derive
 from dcgst.errors import InputError
 from dcgst.evaluate.calibration import Bin, expected_calibration_error, reliability
-from dcgst.evaluate.estimate import LEVEL, Estimate
+from dcgst.evaluate.estimate import LEVEL, Estimate, wilson
 
 RESAMPLES = 2000
 """Bootstrap samples of an interval."""
@@ -46,7 +46,9 @@ class ClassQuality:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Quality of predictions for nodes of known class; intervals by bootstrap over the nodes.
+    """Quality of predictions for nodes of known class.
+
+    The interval of the accuracy is Wilson's, the others are by bootstrap over the nodes.
 
     Attributes:
         nodes: number of nodes.
@@ -98,7 +100,7 @@ def evaluate(
     )
     return Evaluation(
         nodes=len(truth),
-        accuracy=_interval(Counts.accuracy, counts, resampled),
+        accuracy=_accuracy(counts),
         balanced_accuracy=_interval(Counts.balanced_accuracy, counts, resampled),
         macro_f1=_interval(Counts.macro_f1, counts, resampled),
         ece=expected_calibration_error(proba, truth),
@@ -163,6 +165,12 @@ def counts_of_resamples(confusion: NDArray[np.int64], rng: np.random.Generator) 
     return Counts(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
+def _accuracy(counts: Counts) -> Estimate:
+    """With Wilson's interval, which also holds if all predictions are right."""
+    value, nodes = float(counts.accuracy()[0]), int(counts.true.sum())
+    return Estimate(value, *wilson(value, nodes), nodes)
+
+
 def _interval(
     measure: Callable[[Counts], NDArray[np.float64]], counts: Counts, resampled: Counts
 ) -> Estimate:
@@ -184,5 +192,9 @@ def _class_quality(
         precision=hits / predicted if predicted else None,
         recall=hits / true if true else None,
         f1=2 * hits / (true + predicted) if true + predicted else None,
-        average_precision=float(average_precision_score(own, proba[:, code])) if true else None,
+        average_precision=(
+            float(average_precision_score(own, proba[:, code]))
+            if true and proba[:, code].any()
+            else None
+        ),
     )

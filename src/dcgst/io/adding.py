@@ -39,7 +39,9 @@ def add_labels(
     given = _given(graph)
     notes: list[str] = []
     audits = data.audited
-    random = graph.masks.get("val", np.zeros(graph.num_nodes, dtype=bool)).copy()
+    random = np.zeros(graph.num_nodes, dtype=bool)
+    if data.audited:  # else the validation nodes are not known to be random
+        random |= graph.masks["val"]
     for path in (*labels, *audit):
         table = read_label_table(path, hints=data.columns)
         nodes = _nodes_of(graph, table)
@@ -55,8 +57,11 @@ def add_labels(
         random[audited] = True
         given[nodes] = True
         audits = audits or audited.size > 0
-    if random.any() or graph.masks:
+    if random.any():  # validation nodes that are not random become training nodes
         graph = replace(graph, masks={**graph.masks, "train": given & ~random, "val": random})
+    elif graph.masks:
+        val = graph.masks.get("val", random)
+        graph = replace(graph, masks={**graph.masks, "train": given & ~val, "val": val})
     return replace(data, graph=graph, notes=(*data.notes, *notes), audited=audits)
 
 

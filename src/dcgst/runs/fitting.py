@@ -73,12 +73,12 @@ def fit(
     """
     if resume and overwrite:
         raise InputError("--resume continues a run and --overwrite replaces it; choose one")
-    if validate and audit:
-        raise InputError("--validate and --audit both choose validation nodes; use one of them")
     if isinstance(source, Run):
         model = model or source.new_method()
         source = source.as_input()
     data = add_labels(read(source), labels, audit)
+    if validate and data.audited:
+        raise InputError("--validate and an audit both choose validation nodes; use one of them")
     if model is not None and not isinstance(model, Method):
         raise InputError(
             f"the model must be a method such as EM(), got {getattr(model, '__name__', model)!r}"
