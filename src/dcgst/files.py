@@ -106,8 +106,15 @@ def rows_to_csv(rows: Sequence[Mapping[str, Any]], *, spreadsheet: bool = False)
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, names, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows(
+        {name: _without_lone_breaks(value) for name, value in row.items()} for row in rows
+    )
     return buffer.getvalue()
+
+
+def _without_lone_breaks(value: Any) -> Any:
+    """A carriage return is written as a line feed: the former is not quoted by all versions."""
+    return value.replace("\r\n", "\n").replace("\r", "\n") if isinstance(value, str) else value
 
 
 def _as_text(value: Any) -> Any:

@@ -106,6 +106,24 @@ def test_fit_takes_labels_and_audits(tables, tmp_path):
     assert found["estimate"]["accuracy"]["labels"] == 20
 
 
+def test_replaced_labels_are_printed(run_folder, tmp_path):
+    more = write_table(tmp_path / "more.csv", ["id", "kind"], [["n000", "b"]])
+    done = dcgst("refit", run_folder, "--labels", more, "-o", tmp_path / "second", "--no-report")
+    assert "more.csv: 1 labels; 1 replace another class (n000: a → b)" in done.err
+
+
+def test_the_node_table_needs_no_label_column_if_labels_come_from_another(tables, tmp_path):
+    rows = read_table((tables / "nodes.csv").read_text())
+    nodes = write_table(
+        tmp_path / "n.csv", ["id", "w", "x1"], [[r["id"], r["w"], r["x1"]] for r in rows]
+    )
+    labels = write_table(tmp_path / "l.csv", ["id", "class"], [["n001", "a"], ["n080", "c"]])
+    done = dcgst("fit", nodes, tables / "edges.csv", "--method", "em", "--labels", labels,
+                 "-o", tmp_path / "run", "--json")  # fmt: skip
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["classes"] == ["a", "c"]
+
+
 def test_labels_with_an_unknown_id_leave_no_folder(run_folder, tmp_path):
     more = write_table(tmp_path / "more.csv", ["id", "kind"], [["n020", "a"], ["nobody", "c"]])
     done = dcgst("refit", run_folder, "--labels", more, "-o", tmp_path / "second")

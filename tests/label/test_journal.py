@@ -85,6 +85,41 @@ def test_an_interrupted_last_line_is_removed(journal, cut):
     assert again(journal).state.classes == {"a": "red", "c": "red"}
 
 
+@pytest.mark.parametrize("name", ["red\u2028blue", "a\x85b", "a\rb", "\U0001f600"])
+def test_any_text_can_be_read_again(journal, name):
+    journal.decide(LABEL, "tab", [name], name)
+    journal.decide(LABEL, "tab", ["b"], "red")
+    assert again(journal).state.classes == {name: name, "b": "red"}
+
+
+@pytest.mark.parametrize("failing", ["write", "fsync"])
+def test_a_failed_write_leaves_no_trace(journal, monkeypatch, failing):
+    journal.decide(LABEL, "tab", ["a"], "red")
+    original = getattr(os, failing)
+
+    def fail(handle, *content):
+        if failing == "write":
+            original(handle, content[0][:5])
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, failing, fail)
+        with pytest.raises(WriteError, match="No space left"):
+            journal.decide(LABEL, "tab", ["b"], "red")
+    assert journal.state.classes == {"a": "red"}
+    journal.decide(LABEL, "tab", ["c"], "red")
+    assert again(journal).state == journal.state
+    assert journal.state.classes == {"a": "red", "c": "red"}
+
+
+def test_another_file_is_not_changed(tmp_path):
+    path = tmp_path / "results.jsonl"
+    path.write_text('{"accuracy": 1}\n{"accuracy": 2}')
+    with pytest.raises(InputError, match="line 1 is damaged"):
+        Journal(path)
+    assert path.read_text() == '{"accuracy": 1}\n{"accuracy": 2}'
+
+
 def test_a_damaged_line_is_named(journal):
     journal.decide(LABEL, "tab", ["a"], "red")
     journal.path.write_text(journal.path.read_text() + "nonsense\n")

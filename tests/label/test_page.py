@@ -72,7 +72,7 @@ def press(page, key: str) -> None:
 
 
 def classes_in(folder: Path) -> dict[str, str]:
-    return Journal(folder.with_name(f"{folder.name}-labels.jsonl")).state.classes
+    return Journal(folder.with_name(f"{folder.name}-labels.csv.jsonl")).state.classes
 
 
 def test_labels_by_keys_undo_and_redo(folder, open_page):
@@ -178,9 +178,10 @@ def test_reload_and_second_tab_keep_everything(folder, open_page):
         first.reload()
         first.wait_for_selector("body[data-ready]")
         assert "8 new labels" in first.inner_text("#counts")
-        second.keyboard.press("z")
-        expect(second, "#status").to_have_text("undone")
-        assert len(classes_in(folder)) == 7
+        for count, page in ((7, second), (6, first)):
+            page.keyboard.press("z")
+            expect(page, "#status").to_have_text("undone")
+            assert len(classes_in(folder)) == count
 
 
 def test_a_killed_server_loses_no_label_and_continues(folder, open_page, browser):

@@ -109,6 +109,15 @@ def test_a_second_server_on_the_same_labels_is_refused(stored, tmp_path):
     assert "another dcgst label is writing" in done.err
 
 
+def test_a_table_of_someone_else_is_not_replaced(stored, tmp_path):
+    out = tmp_path / "audit.csv"
+    out.write_text("id,kind\nn001,a\n")
+    done = dcgst("label", stored, "--no-browser", "-o", out)
+    assert done.code == 2
+    assert "exists and is not of dcgst label" in done.err
+    assert out.read_text() == "id,kind\nn001,a\n"
+
+
 def test_at_the_end_labels_are_a_table_for_refit(folder, tmp_path):
     with label_server(folder) as (address, _):
         for node in (20, 50, 90):

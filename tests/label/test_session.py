@@ -67,8 +67,9 @@ def test_the_estimate_follows_the_random_labels(session):
         session.decide("tab", "label", [node], TRUTH[node], "suggested")
     proba, names = session.run.result.proba, np.array(session.run.graph.class_names)
     right = names[proba[nodes].argmax(1)] == np.array([TRUTH[node] for node in nodes])
-    pool = session.run.split.pool[0]
-    expected = estimate_share(right, proba[nodes].max(1), proba[pool].max(1))
+    rest = session.run.split.pool[0].copy()
+    rest[session.random_order[40:45]] = False  # chosen by a person: the estimate is about others
+    expected = estimate_share(right, proba[nodes].max(1), proba[rest].max(1))
     found = session.overview()
     assert found["estimate"] == vars(expected)
     assert (found["labels"], found["random"]) == (17, 12)
@@ -87,6 +88,39 @@ def test_labels_survive_a_new_session_and_are_exported(session):
     assert table.random == {ids[0]}
 
 
+def test_a_random_card_stays_hidden_when_it_is_shown_again(session):
+    card = session.next_card("tab", "audit")
+    again = session.card("tab", card["node"])
+    assert (again["chosen"], again["likeliest"]) == ("random", [])
+    assert session.card("other", card["node"])["chosen"] == "selected"
+    session.decide("tab", "label", [card["node"]], "a", "random")
+    session.next_card("tab", "audit")
+    undone = session.undo("tab")["card"]
+    assert (undone["node"], undone["chosen"], undone["likeliest"]) == (card["node"], "random", [])
+    assert all(other["predicted"] == "" for other in undone["neighbors"])
+
+
+def test_a_node_of_a_closed_tab_comes_again_later(session, monkeypatch):
+    first = session.next_card("closed", "audit")["node"]
+    assert session.next_card("tab", "audit")["node"] != first
+    monkeypatch.setattr("dcgst.label.session.RESERVED", -1)
+    assert session.next_card("tab", "audit")["node"] == first
+
+
+def test_labels_of_another_graph_are_refused(session, tmp_path):
+    journal = Journal(tmp_path / "other.jsonl")
+    journal.decide("label", "tab", ["nobody"], "a")
+    with pytest.raises(InputError, match="'nobody', which is no node of"):
+        Session(session.base, journal, tmp_path / "other.csv")
+
+
+def test_every_node_can_be_labeled(session):
+    session.decide("tab", "label", list(range(120)), "a")
+    assert session.next_card("tab", "both") is None
+    session.decide("tab", "label", [session.random_order[0]], "b", "random")
+    assert np.isfinite(session.overview()["estimate"]["value"])
+
+
 def test_only_nodes_of_the_random_queue_can_be_random(session):
     given = int(np.flatnonzero(session.base.split.given[0])[0])
     session.decide("tab", "label", [given], "a", "random")
@@ -97,8 +131,10 @@ def test_decisions_are_checked(session):
     for nodes, name in (([], "a"), ([500], "a"), ([-1], "a"), ([3], " "), ([3], "x" * 201)):
         with pytest.raises(InputError):
             session.decide("tab", "label", nodes, name)
+    with pytest.raises(InputError, match="means a missing value"):
+        session.decide("tab", "label", [3], "None")
     with pytest.raises(InputError, match="no node at position 500"):
-        session.card(500, "selected")
+        session.card("tab", 500)
     with pytest.raises(InputError, match="no new labels"):
         session.start_refit()
     assert not session.journal.path.exists()

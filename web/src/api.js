@@ -5,7 +5,8 @@ if (token) {
   sessionStorage.setItem("token", token);
   history.replaceState(null, "", location.pathname); // the token does not stay in the address bar
 }
-export const client = crypto.randomUUID();
+export const client = sessionStorage.getItem("client") || crypto.randomUUID();
+sessionStorage.setItem("client", client); // a reloaded page can undo what it did before
 
 async function request(path, options = {}) {
   const response = await fetch(path, { ...options, headers: { "x-dcgst-token": token, ...options.headers } });

@@ -86,31 +86,26 @@ async function refreshMap() { map.set(await loadPoints(), state.overview.classes
 
 function recolor(nodes, code) {
   if (!map.points) return;
+  map.classes = state.overview.classes.length;
   for (const node of nodes) { if (code >= 0) map.points.code[node] = code; map.points.source[node] = code >= 0 ? 2 : 0; }
   map.paint();
 }
 
-function decide(kind, nodes, name, chosen) {
-  return run(async () => {
-    const answer = await call("decide", { kind, nodes, name, chosen, mode: $("mode").value });
-    showOverview(answer.overview);
-    if (kind === "label") recolor(nodes, state.overview.classes.indexOf(name));
-    setCard(answer.card);
-    const what = nodes.length === 1 ? "" : `${nodes.length} nodes: `;
-    say(kind === "label" ? `${what}labeled ${name}` : kind === "skip" ? "skipped" : "marked as unsure");
-  });
+const WORDS = { skip: "skipped", unsure: "unsure" };
+
+async function decide(kind, nodes, name, chosen) {
+  const answer = await call("decide", { kind, nodes, name, chosen, mode: $("mode").value });
+  showOverview(answer.overview);
+  setCard(answer.card);
+  if (kind === "label") recolor(nodes, state.overview.classes.indexOf(name));
 }
 
 function decideCard(kind, name = "") {
   const card = state.card;
   run(async () => {
     if (!card || state.card?.node !== card.node) return; // a second key before the next card was shown
-    const body = { kind, nodes: [card.node], name, chosen: card.chosen, mode: $("mode").value };
-    const answer = await call("decide", body);
-    showOverview(answer.overview);
-    setCard(answer.card);
-    say(`${card.id}: ${kind === "label" ? name : kind === "skip" ? "skipped" : "unsure"}`);
-    if (kind === "label") recolor([card.node], state.overview.classes.indexOf(name));
+    await decide(kind, [card.node], name, card.chosen);
+    say(`${card.id}: ${WORDS[kind] || name}`);
   });
 }
 
@@ -123,10 +118,8 @@ function undo(again) {
     showOverview(answer.overview);
     await refreshMap();
     say(again ? "redone" : "undone");
-    if (answer.nodes.length === 1 && !again) {
-      const card = await call("card", { node: answer.nodes[0] });
-      setCard({ ...card, chosen: answer.chosen || card.chosen, ...(answer.chosen === "random" ? { likeliest: [] } : {}) });
-    } else await nextCard();
+    if (answer.card) setCard(answer.card);
+    else await nextCard();
   });
 }
 
@@ -172,8 +165,9 @@ document.addEventListener("keydown", event => {
 
 $("skip").addEventListener("click", KEYS.s); $("unsure").addEventListener("click", KEYS.u);
 $("undo").addEventListener("click", KEYS.z); $("redo").addEventListener("click", KEYS.y);
-$("mode").addEventListener("change", () => run(nextCard));
-$("color").addEventListener("change", () => { map.colorBy = $("color").value; map.paint(); });
+// A list keeps the focus after a choice, and the keys of the page with it.
+$("mode").addEventListener("change", () => { $("mode").blur(); run(nextCard); });
+$("color").addEventListener("change", () => { $("color").blur(); map.colorBy = $("color").value; map.paint(); });
 $("lasso").addEventListener("click", () => {
   map.lassoMode = !map.lassoMode; $("lasso").setAttribute("aria-pressed", map.lassoMode);
 });
@@ -181,7 +175,7 @@ $("search").addEventListener("input", () => search().catch(error => say(error.me
 $("add-class").addEventListener("submit", addClass);
 $("selection-apply").addEventListener("click", () => {
   const nodes = state.selected, name = $("selection-class").value;
-  decide("label", nodes, name, "selected").then(() => map.choose([]));
+  run(async () => { await decide("label", nodes, name, "selected"); map.choose([]); say(`${nodes.length} nodes: ${name}`); });
 });
 $("selection-clear").addEventListener("click", () => map.choose([]));
 $("refit").addEventListener("click", () => run(async () => showOverview(await call("refit"))));

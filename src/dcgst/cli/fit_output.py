@@ -70,6 +70,10 @@ def fit_and_show(
     except KeyboardInterrupt:
         say(f"Interrupted. Repeat the command with --resume to continue in {out}.", errors)
         raise typer.Exit(130) from None
+    if not (json or quiet):
+        before = source.info["notes"] if isinstance(source, Run) else source.notes
+        for note in run.info["notes"][len(before) :]:
+            say(f"  {note}", errors)
     page = write_report(run) if report else None
     if json:
         print_json(_facts(run))

@@ -65,8 +65,13 @@ def read_graph(
     text: TextOption = None,
     delimiter: DelimiterOption = None,
     drop_unknown: DropOption = False,
+    *,
+    labels_needed: bool = True,
 ) -> Input:
-    """Read the graph that the arguments describe."""
+    """Read the graph that the options describe.
+
+    ``labels_needed`` is no option: a label column is not needed if labels come from other tables.
+    """
     columns = Columns(
         id=id_column,
         label=label,
@@ -79,7 +84,14 @@ def read_graph(
         category=split_list(category),
         text=split_list(text),
     )
-    return read(nodes, edges, columns, delimiter=delimiter, drop_unknown=drop_unknown)
+    return read(
+        nodes,
+        edges,
+        columns,
+        delimiter=delimiter,
+        drop_unknown=drop_unknown,
+        labels_needed=labels_needed,
+    )
 
 
 def with_graph_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -88,7 +100,8 @@ def with_graph_options(command: Callable[..., None]) -> Callable[..., None]:
     The first parameter of the command is a function without arguments that reads the graph and
     prints its size and notes.
     """
-    of_graph = signature(read_graph, eval_str=True).parameters
+    of_graph = dict(signature(read_graph, eval_str=True).parameters)
+    del of_graph["labels_needed"]
     own = list(signature(command, eval_str=True).parameters.values())[1:]
 
     @wraps(command)
@@ -96,7 +109,8 @@ def with_graph_options(command: Callable[..., None]) -> Callable[..., None]:
         arguments = {name: values.pop(name) for name in of_graph}
 
         def read_and_describe() -> Input:
-            data = read_graph(**arguments)
+            other_tables = values.get("labels") or values.get("audit")
+            data = read_graph(**arguments, labels_needed=not other_tables)
             if not (values["quiet"] or values["json"]):
                 describe(data)
             return data

@@ -39,8 +39,10 @@ def command(
     run = open_run(folder)
     path = labels or folder.resolve().with_name(f"{folder.resolve().name}-labels.csv")
     check_file(path)
-    events = path.with_suffix(".jsonl")
-    lock = FileLock(path.with_suffix(".lock"), timeout=0)
+    events, locked = (path.with_name(f"{path.name}.{end}") for end in ("jsonl", "lock"))
+    if path.exists() and not events.exists():
+        raise InputError(f"{path} exists and is not of dcgst label; choose another file with -o")
+    lock = FileLock(locked, timeout=0)
     try:
         with lock:
             session = Session(run, Journal(events), path, seed)

@@ -86,7 +86,7 @@ def _row(run: Run, suggestion: Suggestion) -> dict[str, Any]:
 
 def _reason(suggestion: Suggestion) -> str:
     if not suggestion.nodes:
-        return "likely of the class" if suggestion.probability > 0.5 else "uncertain itself"
+        return f"its own prediction is {suggestion.probability:.0%} certain"
     nodes = "1 node" if suggestion.nodes == 1 else f"{suggestion.nodes:,} nodes"
     return f"most similar label of {nodes}"
 

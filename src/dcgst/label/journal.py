@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from dcgst.errors import InputError, WriteError
@@ -118,22 +118,11 @@ class Journal:
         return event
 
     def _append(self, event: Event) -> Event:
-        """Write an event and wait until it is on the disk."""
-        stamped = Event(
-            **{**vars(event), "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
-        )
+        """Write an event and wait until it is on the disk; if that fails, nothing is written."""
+        stamped = replace(event, time=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
         content = {k: v for k, v in asdict(stamped).items() if v not in ("", None, ())}
-        line = (json.dumps(content, ensure_ascii=False) + "\n").encode()
         try:
-            is_new = not self.path.exists()
-            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-            try:
-                os.write(handle, line)
-                os.fsync(handle)
-            finally:
-                os.close(handle)
-            if is_new:
-                _sync_folder(self.path.parent)
+            _append_line(self.path, (json.dumps(content) + "\n").encode())
         except OSError as error:
             raise WriteError(f"{self.path} cannot be written: {error.strerror}") from error
         self.events.append(stamped)
@@ -142,17 +131,39 @@ class Journal:
     def _read(self) -> None:
         content = self.path.read_bytes()
         complete = content[: content.rfind(b"\n") + 1]
-        if len(complete) < len(content):
-            os.truncate(self.path, len(complete))
-        for number, line in enumerate(complete.decode("utf-8").splitlines()):
+        for number, line in enumerate(complete.split(b"\n")[:-1]):
             try:
                 fields = json.loads(line)
                 event = Event(**{**fields, "ids": tuple(fields.get("ids", ()))})
+                if event.number != number:
+                    raise ValueError(f"its number is {event.number}")
             except (TypeError, ValueError) as error:
                 raise InputError(
-                    f"{self.path}, line {number + 1} is damaged ({error}); remove the line"
+                    f"{self.path}, line {number + 1} is damaged ({error}); restore the file, or "
+                    "choose another one"
                 ) from error
-            self.events.append(Event(**{**vars(event), "number": number}))
+            self.events.append(event)
+        if len(complete) < len(content):  # the writing of the last line was interrupted
+            os.truncate(self.path, len(complete))
+
+
+def _append_line(path: Path, line: bytes) -> None:
+    is_new = not path.exists()
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
+    try:
+        size = os.lseek(handle, 0, os.SEEK_END)
+        try:
+            written = 0
+            while written < len(line):
+                written += os.write(handle, line[written:])
+            os.fsync(handle)
+        except OSError:
+            os.ftruncate(handle, size)
+            raise
+    finally:
+        os.close(handle)
+    if is_new:
+        _sync_folder(path.parent)
 
 
 def fold(events: Iterable[Event]) -> LabelState:

@@ -22,7 +22,7 @@ from starlette.routing import Route
 from dcgst.errors import InputError, WriteError
 from dcgst.files import rows_to_csv
 from dcgst.label.journal import DECISIONS
-from dcgst.label.session import SELECTED, Session
+from dcgst.label.session import Session
 
 HOST = "127.0.0.1"
 TOKEN = "x-dcgst-token"
@@ -62,7 +62,7 @@ def next_card(session: Session, body: dict[str, Any]) -> Any:
 
 
 def card(session: Session, body: dict[str, Any]) -> Any:
-    return session.card(_number(body, "node"), SELECTED)
+    return session.card(_text(body, "client"), _number(body, "node"))
 
 
 def search(session: Session, body: dict[str, Any]) -> Any:
@@ -83,10 +83,8 @@ def decide(session: Session, body: dict[str, Any]) -> Any:
 
 
 def undo(session: Session, body: dict[str, Any]) -> Any:
-    event = session.undo(_text(body, "client"), again=bool(body.get("again")))
-    nodes = [] if event is None else [session.node_of[node_id] for node_id in event.ids]
-    chosen = event.chosen if event else ""
-    return {"nodes": nodes, "chosen": chosen, "overview": session.overview()}
+    found = session.undo(_text(body, "client"), again=bool(body.get("again")))
+    return {**found, "overview": session.overview()}
 
 
 def refit(session: Session, _: dict[str, Any]) -> Any:
@@ -136,12 +134,11 @@ def create_app(session: Session, token: str, port: int) -> Starlette:
             body = await request.json()
             if not isinstance(body, dict):
                 raise InputError("a JSON object is required")
-            result = await run_in_threadpool(answer, session, body)
-        except (InputError, ValueError) as error:
-            return _error(str(error), 400)
+            return JSONResponse(await run_in_threadpool(answer, session, body), headers=SECURITY)
         except WriteError as error:
             return _error(str(error), 507)
-        return JSONResponse(result, headers=SECURITY)
+        except (InputError, ValueError) as error:
+            return _error(str(error), 400)
 
     async def points(request: Request) -> Response:
         if not allowed(request):
@@ -152,7 +149,8 @@ def create_app(session: Session, token: str, port: int) -> Starlette:
     async def export(request: Request) -> Response:
         if not allowed(request):
             return _error("the token is missing or wrong", 403)
-        return Response(rows_to_csv(session.label_rows()), media_type="text/csv", headers=SECURITY)
+        rows = await run_in_threadpool(session.label_rows)
+        return Response(rows_to_csv(rows), media_type="text/csv", headers=SECURITY)
 
     pages: dict[str, Callable[[Request], Awaitable[Response]]] = {
         "/api/points": points,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcgst.errors import InputError
-from dcgst.evaluate.estimate import estimate_share
 from dcgst.files import write_rows
 from dcgst.insight import draw_audit, suggest
 from dcgst.insight.comparison import compare
 from dcgst.insight.label_rows import CHOSEN, RANDOM, SUGGESTED, id_and_label
 from dcgst.insight.suggestion import CANDIDATES, similarity_space
+from dcgst.io.table import clean_cell
 from dcgst.label.cards import make_card
-from dcgst.label.journal import LABEL, Event, Journal
+from dcgst.label.figures import estimate_of, map_points
+from dcgst.label.journal import LABEL, Journal
 from dcgst.label.layout import landmark_positions, quick_positions
 from dcgst.label.refitting import Refit
 from dcgst.runs import Run, open_run
@@ -27,10 +29,22 @@ from dcgst.runs import Run, open_run
 SELECTED = "selected"
 """How a node was chosen that a person picked from the map or by search."""
 
+RESERVED = 600
+"""Seconds for which a node that a client shows is not given to another one."""
+
 SUGGESTIONS = 60
 MOST_FOUND = 20
 MAX_NAME = 200
 """Characters of a class name."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A node that a client has on its screen, how it was chosen, and since when."""
+
+    node: int
+    chosen: str
+    since: float
 
 
 class Session:
@@ -47,6 +61,12 @@ class Session:
         self.base, self.run, self.journal, self.export = run, run, journal, export
         self.lock = threading.RLock()
         self.node_of = {str(node_id): node for node, node_id in enumerate(run.graph.ids.tolist())}
+        for node_id in (i for event in journal.active for i in event.ids):
+            if node_id not in self.node_of:
+                raise InputError(
+                    f"{journal.path} has a label of {node_id!r}, which is no node of {run.folder}; "
+                    "choose another file with -o"
+                )
         self.class_names = list(run.graph.class_names)
         for name in dict.fromkeys(journal.state.classes.values()):
             self._know_class(name)
@@ -59,10 +79,8 @@ class Session:
         self.comparison: dict[str, Any] | None = None
         self.version = 0  # of map positions and predictions
         self.positions = np.zeros((run.graph.num_nodes, 2), dtype=np.float32)
-        self.shown: dict[str, int] = {}  # the node that each client has
+        self.shown: dict[str, Shown] = {}  # the node that each client has
         self.turn: dict[str, int] = {}
-
-    # --- background work --------------------------------------------------------------------
 
     def prepare(self) -> None:
         """Compute suggestions and map positions; takes seconds, runs in a thread."""
@@ -79,7 +97,8 @@ class Session:
     def _suggest(self) -> None:
         run = self.run
         labeled = run.split.given[0].copy()
-        labeled[[self.node_of[node_id] for node_id in self.journal.state.classes]] = True
+        with self.lock:
+            labeled[[self.node_of[node_id] for node_id in self.journal.state.classes]] = True
         count = min(SUGGESTIONS, int((~labeled).sum()), CANDIDATES)
         if not count:
             return
@@ -89,8 +108,6 @@ class Session:
         ]
         with self.lock:
             self.suggestions = listed
-
-    # --- cards ------------------------------------------------------------------------------
 
     def next_card(self, client: str, mode: str) -> dict[str, Any] | None:
         """The next node for a client.
@@ -108,15 +125,19 @@ class Session:
             for kind in kinds:
                 node = self._next_node(client, kind)
                 if node is not None:
-                    self.shown[client] = node
-                    return self.card(node, kind)
+                    return self.card(client, node, kind)
             self.shown.pop(client, None)
             return None
 
     def _next_node(self, client: str, kind: str) -> int | None:
         """The first node of a queue that is neither decided nor shown to another client."""
         state = self.journal.state
-        others = {node for name, node in self.shown.items() if name != client}
+        oldest = time.monotonic() - RESERVED
+        others = {
+            shown.node
+            for name, shown in self.shown.items()
+            if name != client and shown.since > oldest
+        }
         queue = self.random_order if kind == RANDOM else [s["node"] for s in self.suggestions]
         for node in queue:
             node_id = str(self.run.graph.ids[node])
@@ -125,11 +146,22 @@ class Session:
                 return node
         return None
 
-    def card(self, node: int, chosen: str) -> dict[str, Any]:
-        """What to show of a node; predictions are hidden for randomly chosen ones."""
+    def card(self, client: str, node: int, chosen: str | None = None) -> dict[str, Any]:
+        """What a client shows of a node; predictions are hidden for randomly chosen ones.
+
+        Args:
+            client: the browser tab.
+            node: position of the node.
+            chosen: how it was chosen; None if the client opens it, or has it already.
+        """
         if not 0 <= node < self.run.graph.num_nodes:
             raise InputError(f"there is no node at position {node}")
         with self.lock:
+            before = self.shown.get(client)
+            if chosen is None:
+                same = before is not None and before.node == node
+                chosen = before.chosen if before is not None and same else SELECTED
+            self.shown[client] = Shown(node, chosen, time.monotonic())
             hidden = chosen == RANDOM
             card = make_card(self.run, node, self.journal.state, hide_predictions=hidden)
             reason = next((s for s in self.suggestions if s["node"] == node), None)
@@ -144,8 +176,6 @@ class Session:
         found.sort(key=lambda node_id: (len(node_id), node_id))
         return [{"id": node_id, "node": self.node_of[node_id]} for node_id in found[:MOST_FOUND]]
 
-    # --- decisions --------------------------------------------------------------------------
-
     def decide(
         self, client: str, kind: str, nodes: Sequence[int], name: str = "", chosen: str = SELECTED
     ) -> None:
@@ -154,8 +184,8 @@ class Session:
         if not nodes or not all(0 <= node < len(ids) for node in nodes):
             raise InputError("a decision needs at least one node of the graph")
         name = name.strip()
-        if kind == LABEL and not 0 < len(name) <= MAX_NAME:
-            raise InputError(f"the name of a class needs 1 to {MAX_NAME} characters")
+        if kind == LABEL:
+            _check_name(name)
         with self.lock:
             if chosen == RANDOM and not set(nodes) <= set(self.random_order):
                 chosen = SELECTED
@@ -163,23 +193,32 @@ class Session:
             if kind == LABEL:
                 self._know_class(name)
 
-    def undo(self, client: str, *, again: bool = False) -> Event | None:
-        """Take back the last decision of a client, or restore it."""
+    def undo(self, client: str, *, again: bool = False) -> dict[str, Any]:
+        """Take back the last decision of a client, or restore it.
+
+        Returns:
+            the nodes it was about, and their card if a single one can be decided again.
+        """
         with self.lock:
-            return self.journal.redo(client) if again else self.journal.undo(client)
+            event = self.journal.redo(client) if again else self.journal.undo(client)
+            if event is None:
+                return {"nodes": [], "card": None}
+            nodes = [self.node_of[node_id] for node_id in event.ids]
+            card = None
+            if len(nodes) == 1 and not again:
+                card = self.card(client, nodes[0], event.chosen or SELECTED)
+            return {"nodes": nodes, "card": card}
 
     def _know_class(self, name: str) -> None:
         if name not in self.class_names:
             self.class_names.append(name)
 
-    # --- state ------------------------------------------------------------------------------
-
     def overview(self) -> dict[str, Any]:
         """Counts, estimate, state of the fit."""
-        self._collect_refit()
         with self.lock:
             state = self.journal.state
             random = [i for i in state.random if i in state.classes]
+            estimate = estimate_of(self.run, state, self.node_of)
             return {
                 "run": self.run.folder.name,
                 "classes": self.class_names,
@@ -188,49 +227,18 @@ class Session:
                 "random": len(random),
                 "skipped": len(state.skipped),
                 "given": int(self.base.split.given[0].sum()),
-                "estimate": self._estimate(random),
+                "estimate": None if estimate is None else asdict(estimate),
                 "suggestions": len(self.suggestions),
                 "version": self.version,
-                "refit": asdict(self.refit.status()),
+                "refit": asdict(self.refit.status),
                 "comparison": self.comparison,
             }
 
-    def _estimate(self, ids: list[str]) -> dict[str, Any] | None:
-        """Accuracy of the predictions of the current run, from labels that it did not use."""
-        run, state = self.run, self.journal.state
-        nodes = np.array([self.node_of[i] for i in ids], dtype=np.int64)
-        unused = ~run.split.train[0][nodes] if nodes.size else np.zeros(0, dtype=bool)
-        nodes = nodes[unused]
-        if not nodes.size:
-            return None
-        names = np.array(run.graph.class_names)
-        truth = [state.classes[str(run.graph.ids[node])] for node in nodes]
-        proba = run.result.proba
-        confidence = proba.max(axis=1)
-        found = estimate_share(
-            names[proba[nodes].argmax(axis=1)] == np.array(truth),
-            confidence[nodes],
-            confidence[run.split.pool[0]],
-        )
-        return asdict(found)
-
     def points(self) -> bytes:
-        """Map data: x, y and confidence as float32, then class and source as int32."""
+        """Data of the map."""
         with self.lock:
-            result, n = self.run.result, self.run.graph.num_nodes
-            state = self.journal.state
-            codes = result.labels.astype(np.int32)
-            source = np.where(self.run.split.given[0], 1, 0).astype(np.int32)
-            number = {name: code for code, name in enumerate(self.class_names)}
-            order = np.array([number[name] for name in self.run.graph.class_names], dtype=np.int32)
-            codes = order[codes]
-            for node_id, name in state.classes.items():
-                node = self.node_of[node_id]
-                codes[node], source[node] = number[name], 2
-            confidence = result.proba.max(axis=1).astype(np.float32)
-            columns = (self.positions[:, 0], self.positions[:, 1], confidence, codes, source)
-            return np.int32(n).tobytes() + b"".join(
-                np.ascontiguousarray(c).tobytes() for c in columns
+            return map_points(
+                self.run, self.positions, self.journal.state, self.node_of, self.class_names
             )
 
     def label_rows(self) -> list[dict[str, Any]]:
@@ -255,8 +263,6 @@ class Session:
         write_rows(self.export, rows)
         return self.export
 
-    # --- fit again --------------------------------------------------------------------------
-
     def start_refit(self) -> None:
         """Fit the base run again with all labels, in another process."""
         with self.lock:
@@ -266,7 +272,7 @@ class Session:
             if path is None:
                 raise InputError("there are no new labels to fit to")
             self.comparison = None
-            self.refit.start(self.base.folder, path, self._next_folder())
+            self.refit.start(self.base.folder, path, self._next_folder(), self._show_new_run)
 
     def _next_folder(self) -> Path:
         number = 2
@@ -274,15 +280,19 @@ class Session:
             number += 1
         return folder
 
-    def _collect_refit(self) -> None:
+    def _show_new_run(self, folder: Path) -> None:
         """Show the predictions of a fit that has ended."""
-        status = self.refit.status()
-        if status.state != "done" or Path(status.folder) == self.run.folder:
-            return
-        new = open_run(status.folder)
-        found = compare(self.run, new)
+        new = open_run(folder)
+        found = asdict(compare(self.run, new))
         with self.lock:
-            self.comparison = asdict(found)
+            self.comparison = found
             self.run = new
             self.version += 1
-        threading.Thread(target=self._suggest, daemon=True).start()
+        self._suggest()
+
+
+def _check_name(name: str) -> None:
+    if not 0 < len(name) <= MAX_NAME:
+        raise InputError(f"the name of a class needs 1 to {MAX_NAME} characters")
+    if clean_cell(name) != name:
+        raise InputError(f"{name!r} means a missing value in tables; choose another name")
