@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from dcgst.methods import METHODS, method
 
 LABELS = Labels("uniform", per_class=3, runs=2, first_run=10)
 GRAPH = "synthetic/200"
+STUDIES = Path(__file__).parents[2] / "results" / "studies"
 LP = Search(GRAPH, "lp", (LABELS,))
 
 
@@ -125,8 +127,27 @@ def test_an_interrupted_line_is_run_again(tmp_path):
     expected = tune(LP, path, 3)
     lines = path.read_text().splitlines()
     path.write_text("\n".join([*lines[:2], lines[2][:20]]))
-    assert sorted(read_trials(path)) == [0, 1]
+    assert sorted(read_trials(path, LP)) == [0, 1]
     assert tune(LP, path, 3) == expected
+
+
+def test_a_trial_with_other_settings_is_run_again(tmp_path):
+    path = tmp_path / "lp.jsonl"
+    expected = tune(LP, path, 2)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines[1] |= {"settings": {"alpha": 0.123}, "score": 100.0}
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert tune(LP, path, 2) == expected
+
+
+def test_committed_studies_are_of_the_present_search_spaces():
+    """So that they can be continued."""
+    for path in sorted(STUDIES.glob("*/*.jsonl")):
+        summary = json.loads(path.with_suffix(".json").read_text())
+        labels = tuple(Labels(**own) for own in summary["labels"])
+        search = Search(summary["dataset"], summary["method"], labels, summary["preset"])
+        assert path.name == search.file_name
+        assert len(read_trials(path, search)) == len(summary["trials"]) >= 14
 
 
 def test_the_first_of_equally_good_trials_is_the_best():

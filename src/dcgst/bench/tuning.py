@@ -200,7 +200,7 @@ def tune(
         The summary: best settings and their score, score of the preset, and all trials.
     """
     search.check()
-    scores = read_trials(path)
+    scores = read_trials(path, search)
     missing = [trial for trial in range(trials) if trial not in scores]
     path.parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
@@ -245,13 +245,19 @@ def _counts(
         yield pending[future], future.result()
 
 
-def read_trials(path: Path) -> dict[int, float]:
-    """Scores of finished trials by number; a line whose writing was interrupted is ignored."""
+def read_trials(path: Path, search: Search) -> dict[int, float]:
+    """Scores of finished trials by number.
+
+    Lines whose writing was interrupted, and trials of another version with other settings, are
+    ignored.
+    """
     scores = {}
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         try:
             found = json.loads(line)
-            scores[int(found["trial"])] = float(found["score"])
+            trial = int(found["trial"])
+            if found["settings"] == json.loads(json.dumps(search.settings(trial))):
+                scores[trial] = float(found["score"])
         except (json.JSONDecodeError, KeyError, TypeError, ValueError):
             continue
     return scores
