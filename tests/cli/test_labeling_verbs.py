@@ -87,6 +87,12 @@ def test_refit_takes_method_and_settings_from_the_run(run_folder, tmp_path, tabl
     assert len(given) == 14
 
 
+def test_refit_without_anything_new_is_refused(run_folder, tmp_path):
+    done = dcgst("refit", run_folder, "-o", tmp_path / "second")
+    assert done.code == 2
+    assert "nothing has changed" in done.err
+
+
 def test_refit_needs_another_folder(run_folder):
     done = dcgst("refit", run_folder, "-o", run_folder, "--overwrite")
     assert done.code == 2

@@ -114,6 +114,21 @@ def test_new_classes_are_added_in_natural_order(data, table):
     assert names_of(found.graph) == ["red", "blue", "green", "9", "10"]
 
 
+def test_new_classes_are_noted_and_other_letter_case_is_refused(data, table):
+    found = add_labels(data, [table("one", c="blu", d="green")])
+    assert found.notes[:2] == (
+        "one.csv: 'blu' is a new class; did you mean 'blue'?",
+        "one.csv: 'green' is a new class",
+    )
+    with pytest.raises(InputError, match=r"two\.csv, line 2: the class 'BLUE' differs from 'blue'"):
+        add_labels(data, [table("two", c="BLUE")])
+
+
+def test_a_table_that_is_not_filled_in_raises(data, table):
+    with pytest.raises(InputError, match=r"one\.csv has no class yet"):
+        add_labels(data, audit=[table("one", c="")])
+
+
 def test_the_order_of_known_classes_is_kept(data, table):
     graph = replace(data.graph, class_names=("z", "a"))
     found = add_labels(replace(data, graph=graph), [table("one", c="z")])

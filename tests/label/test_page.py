@@ -175,8 +175,10 @@ def test_reload_and_second_tab_keep_everything(folder, open_page):
             press(first, key)
             press(second, key)
         assert len(classes_in(folder)) == 8
+        shown = first.inner_text("#node-id")
         first.reload()
         first.wait_for_selector("body[data-ready]")
+        assert first.inner_text("#node-id") == shown
         assert "8 new labels" in first.inner_text("#counts")
         for count, page in ((7, second), (6, first)):
             page.keyboard.press("z")

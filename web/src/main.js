@@ -27,8 +27,8 @@ function setCard(card) {
   map.show(card ? card.node : -1, card?.chosen === "random");
 }
 
-function nextCard() {
-  return call("next", { mode: $("mode").value }).then(setCard);
+function nextCard(resume = false) {
+  return call("next", { mode: $("mode").value, resume }).then(setCard);
 }
 
 function openCard(node) { run(async () => setCard(await call("card", { node }))); }
@@ -166,7 +166,7 @@ document.addEventListener("keydown", event => {
 $("skip").addEventListener("click", KEYS.s); $("unsure").addEventListener("click", KEYS.u);
 $("undo").addEventListener("click", KEYS.z); $("redo").addEventListener("click", KEYS.y);
 // A list keeps the focus after a choice, and the keys of the page with it.
-$("mode").addEventListener("change", () => { $("mode").blur(); run(nextCard); });
+$("mode").addEventListener("change", () => { $("mode").blur(); run(() => nextCard()); });
 $("color").addEventListener("change", () => { $("color").blur(); map.colorBy = $("color").value; map.paint(); });
 $("lasso").addEventListener("click", () => {
   map.lassoMode = !map.lassoMode; $("lasso").setAttribute("aria-pressed", map.lassoMode);
@@ -188,4 +188,4 @@ setInterval(() => run(async () => {
   if (before === "running" && state.overview.refit.state === "done" && state.card) openCard(state.card.node);
 }), 1500);
 
-run(async () => { showOverview(await call("overview")); await nextCard(); document.body.dataset.ready = "true"; });
+run(async () => { showOverview(await call("overview")); await nextCard(true); document.body.dataset.ready = "true"; });

@@ -12,7 +12,7 @@ from rich.table import Table
 from dcgst.cli.output import cell, console, errors, print_json, say, training_progress
 from dcgst.insight import diagnose, write_report
 from dcgst.insight.expectation import expectation
-from dcgst.io import Input
+from dcgst.io import Input, add_labels
 from dcgst.methods import Method
 from dcgst.runs import GIVEN, PREDICTED, PSEUDO, Run, fit
 from dcgst.runs.predictions import sources_of
@@ -50,17 +50,19 @@ def fit_and_show(
     quiet: bool,
 ) -> None:
     """Fit with a progress bar, write the report, and print what was found."""
-    masks = source.graph.masks
-    validation = validate > 0 or bool(audit) or "val" in masks or isinstance(source, Run)
+    known = source.as_input() if isinstance(source, Run) else source
+    data = add_labels(known, labels, audit)
+    if not (json or quiet):
+        for note in data.notes[len(known.notes) :]:
+            say(f"  {note}", errors)
+    validation = validate > 0 or "val" in data.graph.masks
     trainings = model.count_trainings(validation) * model.replicas
     try:
         with training_progress(model.name, trainings, quiet or json) as callback:
             run = fit(
-                source,
+                data,
                 out,
                 model,
-                labels=labels,
-                audit=audit,
                 validate=validate,
                 resume=resume,
                 overwrite=overwrite,
@@ -70,10 +72,6 @@ def fit_and_show(
     except KeyboardInterrupt:
         say(f"Interrupted. Repeat the command with --resume to continue in {out}.", errors)
         raise typer.Exit(130) from None
-    if not (json or quiet):
-        before = source.info["notes"] if isinstance(source, Run) else source.notes
-        for note in run.info["notes"][len(before) :]:
-            say(f"  {note}", errors)
     page = write_report(run) if report else None
     if json:
         print_json(_facts(run))
@@ -120,6 +118,7 @@ def _show(run: Run) -> None:
     if run.graph.num_classes > MOST_CLASSES:
         say(f"… and {run.graph.num_classes - MOST_CLASSES} more classes")
     say(f"Calibration: {run.info['calibration']['description']}.", wrap=True)
-    say(diagnosis.headline, wrap=True)
+    others = "Without the randomly chosen ones: " if run.audited else ""
+    say(f"{others}{diagnosis.headline}", wrap=True)
     for line in (*diagnosis.warnings, *prediction_warnings(run)):
         say(f"Warning: {line}.", wrap=True)

@@ -57,7 +57,11 @@ def command(
             if written:
                 count = len(session.journal.state.classes)
                 say(f"\n{count} labels: {written}")
-                say(f"Next: dcgst refit {folder} --labels {written} -o {folder}-2")
+                if session.run is not run:
+                    latest = session.run.folder
+                    say(f"Latest fit: {latest}; dcgst compare {folder} {latest}")
+                free = session.next_folder().name
+                say(f"Next: dcgst refit {folder} --labels {written} -o {folder.with_name(free)}")
     except Timeout as error:
         raise InputError(
             f"another dcgst label is writing {events}; use its page, or another file with -o"

@@ -41,6 +41,8 @@ def command(
     check_folder(out)
     if out.resolve() == folder.resolve():
         raise InputError("the new run needs another folder than the old one; choose one with -o")
+    if not (labels or audit or settings):
+        raise InputError("nothing has changed; add labels with --labels or --audit")
     run = open_run(folder)
     model = run.new_method()
     for key, text in split_pairs(settings or []).items():

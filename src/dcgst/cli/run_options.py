@@ -22,7 +22,7 @@ def check_new_file(path: Path) -> None:
     """Raise if a file exists: a person may have filled it in."""
     check_file(path)
     if path.exists():
-        raise InputError(f"{path} exists; choose another file with -o, or delete it first")
+        raise InputError(f"{path} exists; choose another file with -o")
 
 
 def check_out(out: Path | None, json: bool, run: Path, inputs: Sequence[Path | None] = ()) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,10 @@ def add_labels(
         random |= graph.masks["val"]
     for path in (*labels, *audit):
         table = read_label_table(path, hints=data.columns)
+        if not table.classes:
+            raise InputError(f"{path} has no class yet; fill in at least one row")
         nodes = _nodes_of(graph, table)
+        notes += _new_classes(graph, table)
         graph, changed = _with_classes(graph, nodes, list(table.classes.values()), given)
         audited = nodes[[path in audit or node_id in table.random for node_id in table.classes]]
         notes.append(_describe(table, len(audited), changed))
@@ -70,6 +74,27 @@ def _given(graph: Graph) -> NDArray[np.bool_]:
     if "train" in graph.masks:
         return np.asarray(graph.masks["train"] | graph.masks.get("val", False))
     return np.asarray(graph.labels != UNKNOWN)
+
+
+def _new_classes(graph: Graph, table: LabelTable) -> list[str]:
+    """A note on each new class; raises if it differs from a known one in letter case only."""
+    notes = []
+    known = {name.casefold(): name for name in graph.class_names}
+    for node_id, name in table.classes.items():
+        if name in graph.class_names:
+            continue
+        same = known.get(name.casefold())
+        if same is not None and graph.class_names:
+            raise InputError(
+                f"{table.path}, {table.rows[node_id]}: the class {name!r} differs from {same!r} in "
+                "letter case only; use one spelling"
+            )
+        note = f"{table.path.name}: {name!r} is a new class"
+        similar = get_close_matches(name, graph.class_names, n=1, cutoff=0.8)
+        note += f"; did you mean {similar[0]!r}?" if similar else ""
+        if note not in notes:
+            notes.append(note)
+    return notes
 
 
 def _nodes_of(graph: Graph, table: LabelTable) -> NDArray[np.int64]:

@@ -58,7 +58,8 @@ def overview(session: Session, _: dict[str, Any]) -> Any:
 
 
 def next_card(session: Session, body: dict[str, Any]) -> Any:
-    return session.next_card(_text(body, "client"), _text(body, "mode"))
+    resume = bool(body.get("resume"))
+    return session.next_card(_text(body, "client"), _text(body, "mode"), resume=resume)
 
 
 def card(session: Session, body: dict[str, Any]) -> Any:

@@ -32,10 +32,8 @@ SELECTED = "selected"
 RESERVED = 600
 """Seconds for which a node that a client shows is not given to another one."""
 
-SUGGESTIONS = 60
-MOST_FOUND = 20
-MAX_NAME = 200
-"""Characters of a class name."""
+SUGGESTIONS, MOST_FOUND, MAX_NAME = 60, 20, 200
+"""Numbers of suggestions and of search results, and of characters of a class name."""
 
 
 @dataclass(frozen=True)
@@ -109,15 +107,19 @@ class Session:
         with self.lock:
             self.suggestions = listed
 
-    def next_card(self, client: str, mode: str) -> dict[str, Any] | None:
+    def next_card(self, client: str, mode: str, *, resume: bool = False) -> dict[str, Any] | None:
         """The next node for a client.
 
         Args:
             client: the browser tab.
             mode: ``audit`` for random nodes, ``suggest`` for informative ones, ``both`` for each in
                 turn.
+            resume: show the node that the client had, if it is not decided.
         """
         with self.lock:
+            before = self.shown.get(client)
+            if resume and before is not None and not self._decided(before.node):
+                return self.card(client, before.node)
             turn = self.turn[client] = self.turn.get(client, -1) + 1
             kinds = {"audit": [RANDOM], "suggest": [SUGGESTED]}.get(mode)
             if kinds is None:
@@ -131,7 +133,6 @@ class Session:
 
     def _next_node(self, client: str, kind: str) -> int | None:
         """The first node of a queue that is neither decided nor shown to another client."""
-        state = self.journal.state
         oldest = time.monotonic() - RESERVED
         others = {
             shown.node
@@ -139,12 +140,11 @@ class Session:
             if name != client and shown.since > oldest
         }
         queue = self.random_order if kind == RANDOM else [s["node"] for s in self.suggestions]
-        for node in queue:
-            node_id = str(self.run.graph.ids[node])
-            decided = node_id in state.classes or node_id in state.skipped
-            if not decided and node not in others:
-                return node
-        return None
+        return next((n for n in queue if n not in others and not self._decided(n)), None)
+
+    def _decided(self, node: int) -> bool:
+        node_id, state = str(self.run.graph.ids[node]), self.journal.state
+        return node_id in state.classes or node_id in state.skipped
 
     def card(self, client: str, node: int, chosen: str | None = None) -> dict[str, Any]:
         """What a client shows of a node; predictions are hidden for randomly chosen ones.
@@ -272,9 +272,10 @@ class Session:
             if path is None:
                 raise InputError("there are no new labels to fit to")
             self.comparison = None
-            self.refit.start(self.base.folder, path, self._next_folder(), self._show_new_run)
+            self.refit.start(self.base.folder, path, self.next_folder(), self._show_new_run)
 
-    def _next_folder(self) -> Path:
+    def next_folder(self) -> Path:
+        """A folder for the next fit that does not exist yet."""
         number = 2
         while (folder := self.base.folder.with_name(f"{self.base.folder.name}-{number}")).exists():
             number += 1
