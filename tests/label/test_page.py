@@ -117,6 +117,7 @@ def test_a_new_class_and_hostile_texts(folder, open_page):
         page = open_page(address)
         page.keyboard.press("/")
         page.keyboard.type("n050")
+        expect(page, "#found button").to_have_count(1)  # the results of all four characters
         page.click("#found button")
         expect(page, "#node-id").to_contain_text("n050")
         assert page.inner_text("#node-id") == f"n050{HOSTILE}"
