@@ -16,7 +16,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import replace
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -49,34 +53,62 @@ def accuracies(
     ]
 
 
-def coverage(name: str, options: argparse.Namespace) -> dict[str, object]:
-    """Intervals from an audit, and the true accuracy, in several runs."""
+@dataclass(frozen=True)
+class Audited:
+    """A fit with an audit: what the estimate is made of, and the true accuracy."""
+
+    right: NDArray[np.bool_]
+    confidence: NDArray[np.float32]
+    pool_confidence: NDArray[np.float32]
+    accuracy: float
+
+    def row(self) -> dict[str, float]:
+        found = estimate_share(self.right, self.confidence, self.pool_confidence)
+        low, high = wilson(float(self.right.mean()), len(self.right))
+        return {
+            "accuracy": self.accuracy,
+            "estimate": found.value,
+            "covered": found.low <= self.accuracy <= found.high,
+            "width": found.high - found.low,
+            "plain": float(self.right.mean()),
+            "plain_covered": low <= self.accuracy <= high,
+            "plain_width": high - low,
+        }
+
+
+def fit_with_audit(task: tuple[str, int, int], options: argparse.Namespace) -> list[Audited]:
+    """Fit some runs of a graph to few labels and an audit; ``task``: graph, first run, runs."""
+    name, start, size = task
     graph = load(name)
-    rows = []
-    for start in range(0, options.runs, options.block):
-        size = min(options.block, options.runs - start)
-        split = sample(graph, options.sampler, per_class=10, runs=size,
-                       first_run=FIRST_RUN + start, val_rate=0)  # fmt: skip
-        split = with_audit(graph, split, options.audit, seed=1)
-        model = DCGST(replicas=options.replicas, device=options.device)
-        results = model.fit_runs(graph, split)
-        truth = accuracies(graph, [r.proba for r in results], split.pool)
-        for result, val, pool, true in zip(results, split.val, split.pool, truth, strict=True):
-            confidence = result.proba.max(1)
-            right = result.proba[val].argmax(1) == graph.labels[val]
-            found = estimate_share(right, confidence[val], confidence[pool])
-            low, high = wilson(float(right.mean()), len(right))
-            rows.append(
-                {
-                    "accuracy": true,
-                    "estimate": found.value,
-                    "covered": found.low <= true <= found.high,
-                    "width": found.high - found.low,
-                    "plain_covered": low <= true <= high,
-                    "plain_width": high - low,
-                }
-            )
-    return {"graph": name, **{key: float(np.mean([r[key] for r in rows])) for key in rows[0]}}
+    split = sample(graph, options.sampler, per_class=10, runs=size, first_run=start, val_rate=0)
+    split = with_audit(graph, split, options.audit, seed=1)
+    model = DCGST(replicas=options.replicas, device=options.device)
+    results = model.fit_runs(graph, split)
+    truth = accuracies(graph, [r.proba for r in results], split.pool)
+    return [
+        Audited(
+            right=result.proba[val].argmax(1) == graph.labels[val],
+            confidence=result.proba[val].max(1),
+            pool_confidence=result.proba[pool].max(1),
+            accuracy=accuracy,
+        )
+        for result, val, pool, accuracy in zip(results, split.val, split.pool, truth, strict=True)
+    ]
+
+
+def coverage(names: list[str], options: argparse.Namespace) -> Iterator[dict[str, object]]:
+    """Intervals from an audit compared with the true accuracy, for each graph."""
+    blocks = range(0, options.runs, options.block)
+    tasks = [
+        (name, FIRST_RUN + start, min(options.block, options.runs - start))
+        for name in names
+        for start in blocks
+    ]
+    with ProcessPoolExecutor(options.workers, get_context("spawn")) as processes:
+        found = processes.map(partial(fit_with_audit, options=options), tasks)
+        for name in names:
+            rows = [fit.row() for _ in blocks for fit in next(found)]
+            yield {"graph": name, **{k: float(np.mean([r[k] for r in rows])) for k in rows[0]}}
 
 
 def gain(name: str, options: argparse.Namespace) -> dict[str, object]:
@@ -104,6 +136,12 @@ def gain(name: str, options: argparse.Namespace) -> dict[str, object]:
     return {"graph": name, **means, "difference": float(difference.mean()), "error": error}
 
 
+def gains(names: list[str], options: argparse.Namespace) -> Iterator[dict[str, object]]:
+    """Compare suggested with random labels, for each graph."""
+    with ProcessPoolExecutor(options.workers, get_context("spawn")) as processes:
+        yield from processes.map(partial(gain, options=options), names)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("what", choices=("coverage", "gain"))
@@ -111,13 +149,15 @@ def main() -> None:
     parser.add_argument("--sampler", default="degree", help="of the first labels")
     parser.add_argument("--runs", type=int, default=40)
     parser.add_argument("--block", type=int, default=10, help="runs fitted together")
+    parser.add_argument("--workers", type=int, default=1, help="processes")
     parser.add_argument("--audit", type=int, default=30, help="number of randomly chosen nodes")
     parser.add_argument("--replicas", type=int, default=5)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--out", type=Path, help="append the results as JSON lines")
     options = parser.parse_args()
-    for name in options.graphs.split(","):
-        found = {"coverage": coverage, "gain": gain}[options.what](name, options)
+    names = options.graphs.split(",")
+    rows = coverage(names, options) if options.what == "coverage" else gains(names, options)
+    for found in rows:
         found |= {"what": options.what, "sampler": options.sampler, "runs": options.runs}
         print({k: round(v, 4) if isinstance(v, float) else v for k, v in found.items()}, flush=True)
         if options.out:

@@ -11,6 +11,7 @@ import torch
 from dcgst.datasets import synthetic
 from dcgst.methods import DCGST
 from dcgst.methods.core.problem import Problem
+from dcgst.methods.core.result import AGREEMENT, LEFT_OUT
 from dcgst.methods.dcgst import experts as module
 from dcgst.methods.dcgst.calibration import Correction, fit_factor
 from dcgst.methods.dcgst.experts import (
@@ -55,7 +56,7 @@ def four(monkeypatch):
         "gp": predicting(0, 0, 1, 1, confidence=0.9),
     }
     everything = {"sign": predicting(0, 0, 0, 0), **fitted}
-    monkeypatch.setattr(module, "fit_experts", lambda *_: everything)
+    monkeypatch.setattr(module, "fit_experts", lambda *_: (everything, [0.75, 0.5]))
     return everything
 
 
@@ -182,10 +183,17 @@ def test_evidence_of_an_earlier_fit_is_used_again(problem, four):
     assert experts_of(problem, four, NONE, evidence=other).trust.tolist() == [0, 0]
 
 
+def test_expectations_are_the_left_out_accuracy_and_the_agreement_of_two_experts(problem, four):
+    # sign 0 0 0 0, em 0 0 1 1, lp 0 0 1 0, gp 0 0 1 1: 2 3 2, 3 4, 3 of 4 nodes.
+    first, second = experts_of(problem, four, NONE).expectations()
+    assert first == pytest.approx({LEFT_OUT: 0.75, AGREEMENT: 17 / 24})
+    assert second == pytest.approx({LEFT_OUT: 0.5, AGREEMENT: 17 / 24})
+
+
 def test_em_and_the_gp_student_have_more_weight_if_labels_are_concentrated(monkeypatch):
     graph = synthetic(nodes=400, seed=3)
     fake = {name: torch.zeros(1, 400, 4) for name in ("sign", "em", "gp")}
-    monkeypatch.setattr(module, "fit_experts", lambda *_: fake)
+    monkeypatch.setattr(module, "fit_experts", lambda *_: (fake, [0.5]))
     priors = {}
     for sampler in ("uniform", "ppr-s"):
         split = sample(graph, sampler, per_class=8, runs=1)

@@ -11,7 +11,9 @@ import torch
 from dcgst.datasets import synthetic
 from dcgst.methods import DCGST, EM, MLP, CorrectAndSmooth
 from dcgst.methods.core.problem import Problem
+from dcgst.methods.core.result import AGREEMENT, LEFT_OUT
 from dcgst.methods.dcgst.experts import GP_STUDENT, STUDENT, em_from_two_starts, fit_experts
+from dcgst.methods.gaussian_process import GaussianProcess
 from dcgst.methods.pooling import Prediction
 from dcgst.numerics.graph_tensors import GraphTensors
 from dcgst.splits import Split, sample
@@ -39,7 +41,7 @@ def test_experts_are_the_methods_fitted_alone(graph):
     val = torch.from_numpy(np.where(split.val, graph.labels, -1))
     problem = Problem.build(tensors, labels, graph.num_classes, pool=split.pool, seeds=(7,))
     teacher = torch.full((1, graph.num_nodes, graph.num_classes), 1 / graph.num_classes)
-    found = fit_experts(problem, val, {"sign": teacher}, torch.ones(1))
+    found, left_out = fit_experts(problem, val, {"sign": teacher}, torch.ones(1))
     assert tuple(found) == ("sign", "gcn", "mlp", "cs", "lp", "em", "gp")
     torch.testing.assert_close(found["sign"], teacher.log())
     for kind, own in (
@@ -50,8 +52,10 @@ def test_experts_are_the_methods_fitted_alone(graph):
         (alone,) = kind().solve(replace(own, checkpoint=type(problem.checkpoint)()))
         got = found[kind.name][0].exp().numpy()
         assert got == pytest.approx(np.clip(alone.proba, 1e-6, None), abs=1e-5)
+    (gp,) = GaussianProcess().solve(problem)
+    assert left_out == [gp.expectation[LEFT_OUT]]
     other = replace(problem, checkpoint=type(problem.checkpoint)())
-    by_mlp = fit_experts(other, val, {"mlp": teacher}, torch.ones(1))
+    by_mlp, _ = fit_experts(other, val, {"mlp": teacher}, torch.ones(1))
     assert set(by_mlp) == set(found)
     torch.testing.assert_close(by_mlp["mlp"], teacher.log())
 
@@ -103,9 +107,12 @@ def test_refit_learns_from_the_validation_labels(graph):
 
 
 def test_weights_of_all_members_are_reported(graph):
-    weights = DCGST(replicas=2, **QUICK).fit(graph, with_validation(graph)).expert_weights_
+    result = DCGST(replicas=2, **QUICK).fit(graph, with_validation(graph)).result_
+    weights = result.expert_weights
     assert set(weights) == {"gcn", "mlp", "cs", "sign", "lp", "em", "gp", STUDENT, GP_STUDENT}
     assert sum(weights.values()) == pytest.approx(1, abs=1e-5)
+    assert set(result.expectation) == {LEFT_OUT, AGREEMENT}
+    assert all(0.3 < share <= 1 for share in result.expectation.values())
 
 
 def test_the_refit_can_be_resumed(graph, tmp_path):

@@ -12,6 +12,7 @@ import torch
 from dcgst.datasets import synthetic
 from dcgst.graph import Graph
 from dcgst.methods import GCN, GaussianProcess
+from dcgst.methods.core.result import LEFT_OUT
 from dcgst.methods.gaussian_process import (
     Kernel,
     scale_of_logits,
@@ -143,6 +144,20 @@ def test_a_class_without_labels_is_never_predicted(rng):
     model = GaussianProcess(steps=5).fit(graph, Split.of(train))
     assert model.proba_.shape == (200, 3)
     assert model.proba_[:, 2].max() < 1e-3
+
+
+def test_the_left_out_accuracy_is_that_of_fits_without_each_label():
+    graph = synthetic(120, 3, features=4, seed=2)
+    split = sample(graph, "uniform", per_class=5, runs=1)
+    model = GaussianProcess(steps=0).fit(graph, split)
+    right = []
+    for node in np.flatnonzero(split.train[0]):
+        others = split.train[0].copy()
+        others[node] = False
+        alone = GaussianProcess(steps=0).fit(graph, Split.of(others))
+        right.append(alone.proba_[node].argmax() == graph.labels[node])
+    assert model.result_.expectation == {LEFT_OUT: pytest.approx(np.mean(right))}
+    assert 0.4 < np.mean(right) < 1
 
 
 def test_many_labels_share_a_kernel_learned_from_some(monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dcgst.insight.diagnosis import Diagnosis
+from dcgst.methods.core.result import AGREEMENT, LEFT_OUT
 from dcgst.runs import Run
 
 
@@ -12,8 +13,15 @@ def expectation(run: Run, diagnosis: Diagnosis) -> str:
     if not pool.any():
         return "All nodes have a given label."
     mean = float(run.result.proba[pool].max(axis=1).mean())
-    if run.method.calibrated:
-        source = "expected from left-out labels and the agreement of experts"
+    found, sources = run.result.expectation, []
+    if LEFT_OUT in found:
+        sources.append(
+            f"{found[LEFT_OUT]:.0%} of the given labels are predicted right in cross-validation"
+        )
+    if AGREEMENT in found:
+        sources.append(f"two experts agree on {found[AGREEMENT]:.0%} of the nodes")
+    if sources:
+        source = ", and ".join(sources)
     elif run.calibration.nodes:
         source = "the mean probability, calibrated on validation labels"
     else:

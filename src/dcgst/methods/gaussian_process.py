@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor
 from dcgst.methods.core.base import Method
 from dcgst.methods.core.params import param
 from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.result import Result, results_without_stages
+from dcgst.methods.core.result import LEFT_OUT, Result, results_without_stages
 from dcgst.shift.concentration import concentration, representativeness
 
 # Logarithms of the kernel weights before any label is seen.
@@ -58,13 +58,17 @@ class GaussianProcess(Method):
     max_labels: int = param(1000, "labels used, spread over the classes, if there are more", low=2)
 
     def solve(self, problem: Problem) -> list[Result]:
-        logits = self.predict_nodes(problem)
+        logits, left_out = self.predict_nodes(problem)
         z = problem.graph.propagated["PageRank"].expand(problem.num_fits, -1, -1)
         reasons = [f"maximum number of steps ({self.steps})"] * problem.num_fits
-        return results_without_stages(problem, logits.softmax(-1), z, reasons)
+        results = results_without_stages(problem, logits.softmax(-1), z, reasons)
+        return [
+            replace(result, expectation={LEFT_OUT: accuracy})
+            for result, accuracy in zip(results, left_out, strict=True)
+        ]
 
-    def predict_nodes(self, problem: Problem) -> Tensor:
-        """``(R, n, C)`` logits."""
+    def predict_nodes(self, problem: Problem) -> tuple[Tensor, list[float]]:
+        """``(R, n, C)`` logits, and the accuracy on left-out training labels of each fit."""
         labeled = problem.train_labels >= 0
         trust = representativeness(concentration(labeled, problem.adjacency)).tolist()
         blocks = problem.graph.propagated
@@ -72,12 +76,12 @@ class GaussianProcess(Method):
             self.fit_one(blocks, labels, problem.num_classes, trust[fit])
             for fit, labels in enumerate(problem.train_labels)
         ]
-        return torch.stack(fits)
+        return torch.stack([logits for logits, _ in fits]), [accuracy for _, accuracy in fits]
 
     def fit_one(
         self, blocks: dict[str, Tensor], labels: Tensor, num_classes: int, trust: float
-    ) -> Tensor:
-        """``(n, C)`` logits of one fit from its training labels ``(n,)``."""
+    ) -> tuple[Tensor, float]:
+        """``(n, C)`` logits of one fit, and its accuracy on left-out training labels ``(n,)``."""
         nodes, few = (
             spread_over_classes(labels, num_classes, count)
             for count in (self.max_labels, min(self.max_labels, KERNEL_LABELS))
@@ -96,7 +100,8 @@ class GaussianProcess(Method):
         left_out = targets - coefficients / inverse.diagonal()[:, None]
         scale = scale_of_logits(left_out, labels[nodes].cpu())
         logits = scale * kernel.apply(coefficients)
-        return logits.masked_fill(~present.to(logits.device), float(logits.min()) - 10)
+        logits = logits.masked_fill(~present.to(logits.device), float(logits.min()) - 10)
+        return logits, float((left_out.argmax(1) == labels[nodes].cpu()).double().mean())
 
 
 def learn_pseudo_labels(problem: Problem, labels: Tensor) -> Tensor:

@@ -156,6 +156,7 @@ def _make_run(folder: Path, data: Input, model: Method) -> Run:
         "notes": list(data.notes),
         "stop_reason": model.stop_reason_,
         "expert_weights": dict(model.expert_weights_),
+        "expectation": dict(model.result_.expectation),
         "models": [network.config() for network in model.models_],
     }
     shares = shares_of(model.prior, model.graph_.class_names)

@@ -26,6 +26,12 @@ from dcgst.nn.base import Backbone
 
 History = list[dict[str, float]]
 
+LEFT_OUT = "left_out_accuracy"
+"""Accuracy on training labels when each is left out, as in cross-validation."""
+
+AGREEMENT = "expert_agreement"
+"""Mean share of nodes for which two experts predict the same class."""
+
 
 @dataclass(frozen=True, eq=False)
 class Result:
@@ -47,6 +53,8 @@ class Result:
             (:data:`EDGE_PROBABILITIES`).
         expert_weights: weight of each expert and student in the prediction; empty if the method
             combines none.
+        expectation: what is known about the accuracy without a random sample: :data:`LEFT_OUT`
+            and :data:`AGREEMENT`, as far as the method finds them out.
         models: one fitted :class:`Backbone` per replica; empty if the method has none.
         stage_predictions: ``(n,)`` predicted classes of each stage, until the runner has compared
             them with the truth.
@@ -63,6 +71,7 @@ class Result:
         default_factory=lambda: np.zeros(0, dtype=EDGE_PROBABILITIES)
     )
     expert_weights: Mapping[str, float] = field(default_factory=dict)
+    expectation: Mapping[str, float] = field(default_factory=dict)
     models: tuple[Backbone, ...] = ()
     stage_predictions: tuple[NDArray[np.int16], ...] = ()
 
@@ -226,16 +235,18 @@ def average(replicas: Sequence[Result], folds: NDArray[np.int64] | None = None) 
         edge_probabilities=np.concatenate(
             [_number(r.edge_probabilities, i) for i, r in enumerate(replicas)]
         ),
-        expert_weights={
-            name: float(np.mean([r.expert_weights[name] for r in replicas]))
-            for name in first.expert_weights
-        },
+        expert_weights=_mean_by_name([r.expert_weights for r in replicas]),
+        expectation=_mean_by_name([r.expectation for r in replicas]),
         models=tuple(model for r in replicas for model in r.models),
         stage_predictions=(),
     )
     equal = np.stack([(r.labels == mean.labels) | (given >= 0) for r in replicas])
     agreement: NDArray[np.float32] = equal.mean(axis=0, dtype=np.float32)
     return dataclasses.replace(mean, agreement=agreement)
+
+
+def _mean_by_name(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: float(np.mean([own[name] for own in values])) for name in values[0]}
 
 
 def majority_stage(stages: NDArray[np.int64]) -> NDArray[np.int64]:

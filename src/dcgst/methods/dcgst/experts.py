@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from dcgst.methods.core.base import Method
 from dcgst.methods.core.problem import Problem
+from dcgst.methods.core.result import AGREEMENT, LEFT_OUT
 from dcgst.methods.correct_and_smooth import CorrectAndSmooth
 from dcgst.methods.dcgst.calibration import Correction, calibrate, fit_factor
 from dcgst.methods.em import EM
@@ -121,7 +123,7 @@ class Experts:
             else evidence.trust
         )
         first = {teacher_name: teacher.softmax(-1)}
-        predictions = fit_experts(problem, val_labels, first, self.trust)
+        predictions, self.left_out_accuracy = fit_experts(problem, val_labels, first, self.trust)
         self.sample = every_kth(problem.pool)
         self.names = tuple(predictions)
         self.classes = torch.stack(  # (R, K, sample)
@@ -162,6 +164,16 @@ class Experts:
         likelihood = {name: self.log_likelihood[name] for name in weights}
         return Pool(calibrated, weights, Evidence(self.trust, likelihood, correction))
 
+    def expectations(self) -> list[dict[str, float]]:
+        """What is known about the accuracy of each fit without validation labels."""
+        count = len(self.names)
+        shares = sum(self.same_class(own).sum(1) - 1 for own in self.classes.unbind(1))
+        agreement = torch.as_tensor(shares / (count * (count - 1))).tolist()
+        return [
+            {LEFT_OUT: left_out, AGREEMENT: share}
+            for left_out, share in zip(self.left_out_accuracy, agreement, strict=True)
+        ]
+
     @property
     def chance(self) -> float:
         return 1 / self.problem.num_classes + 0.01
@@ -192,13 +204,16 @@ class Experts:
 
     def agreement(self, name: str, log_proba: Tensor) -> Tensor:
         """``(R,)`` share of pool nodes on which the other experts predict the same class."""
-        own = log_proba[:, self.sample].argmax(-1)
-        pool = self.problem.pool[:, self.sample]
-        same = (self.classes == own[:, None]) & pool[:, None]
-        share = same.sum(-1) / pool.sum(1, keepdim=True).clamp_min(1)  # (R, K)
+        share = self.same_class(log_proba[:, self.sample].argmax(-1))
         others = torch.tensor([other != name for other in self.names], device=share.device)
         weights = self.priors * others
         return (share * weights).sum(1) / weights.sum(1)
+
+    def same_class(self, own: Tensor) -> Tensor:
+        """``(R, K)`` share of pool nodes for which each expert predicts the class ``own``."""
+        pool = self.problem.pool[:, self.sample]
+        same = (self.classes == own[:, None]) & pool[:, None]
+        return same.sum(-1) / pool.sum(1, keepdim=True).clamp_min(1)
 
     def prior(self, name: str) -> Tensor:
         """``(R,)`` weight before any evidence."""
@@ -208,8 +223,8 @@ class Experts:
 
 def fit_experts(
     problem: Problem, val_labels: Tensor, first: Mapping[str, Tensor], trust: Tensor
-) -> dict[str, Tensor]:
-    """``(R, n, C)`` log-probabilities of all experts, fitted to the training labels.
+) -> tuple[dict[str, Tensor], list[float]]:
+    """Fit all experts to the training labels.
 
     EM uses ``val_labels`` to weight its views, also where they are training labels: it has too few
     parameters to memorize them.
@@ -219,8 +234,13 @@ def fit_experts(
         val_labels: ``(R, n)``, -1 elsewhere.
         first: probabilities of the teacher, by name; it is not fitted again.
         trust: ``(R,)`` how representative the training labels are, from zero to one.
+
+    Returns:
+        ``(R, n, C)`` log-probabilities by name, and the accuracy of the Gaussian process on
+        left-out training labels in each fit.
     """
     predictions = dict(first)
+    left_out = [math.nan] * problem.num_fits
     for kind in FITTED:
         if kind.name not in predictions:
             alone = replace(problem, checkpoint=problem.checkpoint.within(kind.name))
@@ -228,12 +248,15 @@ def fit_experts(
                 alone = replace(alone, val_labels=val_labels)
                 predictions[EM.name] = em_from_two_starts(alone, predictions[GCN.name], trust)
                 continue
-            proba = [torch.from_numpy(result.proba) for result in kind().solve(alone)]
+            results = kind().solve(alone)
+            if kind is GaussianProcess:
+                left_out = [result.expectation[LEFT_OUT] for result in results]
+            proba = [torch.from_numpy(result.proba) for result in results]
             predictions[kind.name] = torch.stack(proba).to(problem.device)
         if kind is MLP:
             corrected = CorrectAndSmooth().propagate(problem, predictions[MLP.name])
             predictions[CorrectAndSmooth.name] = corrected
-    return {name: proba.clamp_min(SMALLEST).log() for name, proba in predictions.items()}
+    return {name: p.clamp_min(SMALLEST).log() for name, p in predictions.items()}, left_out
 
 
 def em_from_two_starts(problem: Problem, network: Tensor, trust: Tensor) -> Tensor:

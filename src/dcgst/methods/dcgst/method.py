@@ -189,7 +189,8 @@ class DCGST(Settings):
         results = state.results(
             pool.log_proba.exp(), student.model, teacher.edge_probabilities, pool.weights
         )
-        return results, pool.evidence
+        expectations = zip(results, experts.expectations(), strict=True)
+        return [replace(r, expectation=own) for r, own in expectations], pool.evidence
 
     def create_teacher(self, problem: Problem) -> Teacher:
         """Create a teacher with new parameters, with an edge predictor if the setting is true."""

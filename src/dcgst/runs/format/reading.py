@@ -107,6 +107,7 @@ def _read(folder: Path, info: dict[str, Any]) -> Stored:
         candidates=_table_of(arrays, "candidates", CANDIDATE),
         edge_probabilities=_table_of(arrays, "edge_probabilities", EDGE_PROBABILITIES),
         expert_weights=info.get("expert_weights", {}),
+        expectation=info.get("expectation", {}),
         models=_read_models(folder / MODELS, info["models"]),
     )
     return Stored(info, graph, split, result)
