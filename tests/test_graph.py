@@ -58,8 +58,9 @@ class TestCleaning:
         assert Graph.from_edges([[0], [1]], X, [0, 2, -1, -1]).class_names == ("0", "1", "2")
 
     def test_ids_may_mix_integers_and_strings(self):
-        graph = Graph.from_edges([[0], [1]], X, ids=np.array([1, "1", "a", 2], dtype=object))
-        assert graph.ids.tolist() == [1, "1", "a", 2]
+        graph = Graph.from_edges([[0], [1]], X, ids=np.array([1, "b", "a", 2], dtype=object))
+        assert graph.ids.tolist() == [1, "b", "a", 2]
+        assert graph.node_of == {"1": 0, "b": 1, "a": 2, "2": 3}
 
     def test_sparse_features_have_no_explicit_zeros(self):
         stored = sp.csr_array(([1.0, 0.0], [0, 1], [0, 1, 2, 2, 2]), shape=(4, 2))
@@ -90,6 +91,7 @@ class TestCleaning:
         ({"labels": ["a", "b", "a", "b"]}, r"numpy.unique\(labels, return_inverse=True\)"),
         ({"labels": np.eye(4)}, r"one class code per node, got shape \(4, 4\)"),
         ({"labels": [0, 1]}, r"4 nodes but labels of shape \(2,\)"),
+        ({"ids": np.array([1, "1", "a", 2], dtype=object)}, r"'1' occurs more than once"),
         ({"ids": ["a", "b", "a", "c"]}, r"'a' occurs more than once, at nodes 0 and 2"),
         ({"ids": [1.5, 2.5, 3.5, 4.5]}, "ids must be 4 strings or integers, got float64"),
         ({"ids": [1, 2]}, "ids must be 4 strings or integers"),

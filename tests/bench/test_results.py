@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dcgst.bench.cells import Cell
-from dcgst.bench.experiments import cells_of, select_experiments
+from dcgst.bench.experiments import cells_of, protocol_cell, select_experiments
 from dcgst.bench.figures import FIGURES, compare_graphs, draw
 from dcgst.bench.figures.style import pad_runs
 from dcgst.bench.pages import make_tables, render_page, summary_table
@@ -18,6 +18,7 @@ from dcgst.bench.published import published_ablation, published_result
 from dcgst.bench.ranking import BETTER
 from dcgst.bench.records import Records
 from dcgst.bench.tables import ablation_table, comparison_table, dataset_table
+from dcgst.bench.tuned import tuned_settings
 from dcgst.datasets import synthetic
 from dcgst.evaluate.metrics import holm
 from dcgst.methods import DCGST
@@ -70,7 +71,7 @@ def test_substitute_features_are_not_compared_with_published_results(records):
 
 def test_tables_can_be_made_without_records(records):
     made = make_tables(select_experiments(["all"]), records)
-    assert len(made) == 7
+    assert len(made) == 10
     assert all(json.dumps(table.rows) for table in made)
     assert "2,708" in dataset_table("Datasets").markdown()
 
@@ -138,3 +139,14 @@ def test_figure_is_drawn_only_if_all_records_exist(name, records, tmp_path):
 
 def test_shorter_runs_repeat_their_last_value():
     assert pad_runs([[1.0], [2.0, 3.0]]).tolist() == [[1.0, 1.0], [2.0, 3.0]]
+
+
+def test_tables_of_tuned_baselines_use_the_settings_found_by_search(records):
+    cell = protocol_cell("cora", "gcn", 0.02, preset="tuned")
+    assert cell.settings == tuned_settings()["cora"]["gcn"] != {}
+    records.add(make_record(cell, [61.0] * 10))
+    records.add(make_record(protocol_cell("cora", "gcn", 0.02), [55.0] * 10))
+    table = comparison_table("Tuned", ["cora"], "released", records, tuned=True)
+    assert table.rows[0][0] == "GCN, tuned"
+    assert table.rows[0][3].startswith("**61.0 ± 0.0**")
+    assert "28 trials" in table.notes[0]

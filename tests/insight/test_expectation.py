@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dcgst import DCGST, EM, Run, diagnose, fit
+from dcgst import DCGST, EM, Run, diagnose, fit, open_run
 from dcgst.insight.expectation import expectation
 from dcgst.methods.core.result import AGREEMENT, LEFT_OUT
 from tests.runs.helpers import small_graph
@@ -26,7 +26,7 @@ def text_of(run: Run, *, biased: bool = False) -> str:
 
 
 def test_cross_validation_and_agreement_are_stored_and_said(run):
-    found = Run.load(run.folder).result.expectation
+    found = open_run(run.folder).result.expectation
     assert found == run.result.expectation
     text = text_of(run)
     assert f"{found[LEFT_OUT]:.0%} of the given labels are predicted right in cross" in text

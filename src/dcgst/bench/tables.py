@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dcgst.bench.cells import Cell
 from dcgst.bench.experiments import ABLATIONS, BASELINES, RATES, protocol_cell
-from dcgst.bench.notes import ABLATION_EXPLANATION, ablation_note, comparison_notes
+from dcgst.bench.notes import ABLATION_EXPLANATION, TUNED, ablation_note, comparison_notes
 from dcgst.bench.published import PublishedResult, published_ablation, published_result
 from dcgst.bench.ranking import best_row, mean_ranks, significance_marks
 from dcgst.bench.records import Records, StoredRecord
@@ -55,7 +55,13 @@ class Table:
 
 
 def comparison_table(
-    title: str, datasets: Sequence[str], sampler: str, records: Records, runs: int = 10
+    title: str,
+    datasets: Sequence[str],
+    sampler: str,
+    records: Records,
+    runs: int = 10,
+    *,
+    tuned: bool = False,
 ) -> Table:
     """Compare all methods at every label rate, with mean ranks and significance marks.
 
@@ -65,8 +71,14 @@ def comparison_table(
         sampler: Name of the label sampler.
         records: Records to use. Missing ones are shown as a dash.
         runs: Number of runs per cell.
+        tuned: Whether the baselines have settings found by search.
     """
-    methods = [(name, "default") for name in (*BASELINES, "dcgst")] + [("dcgst", "paper")]
+    of_baselines = "tuned" if tuned else "default"
+    methods = [
+        *((name, of_baselines) for name in BASELINES),
+        ("dcgst", "default"),
+        ("dcgst", "paper"),
+    ]
     columns = [(dataset, rate) for dataset in datasets for rate in RATES[dataset]]
     grid = [
         [
@@ -87,7 +99,8 @@ def comparison_table(
         f"{100 * rate:g} %" if len(datasets) == 1 else f"{dataset} {100 * rate:g} %"
         for dataset, rate in columns
     ]
-    return Table(title, ["", *headers, "mean rank"], rows, comparison_notes(grid, columns))
+    notes = comparison_notes(grid, columns)
+    return Table(title, ["", *headers, "mean rank"], rows, [TUNED, *notes[1:]] if tuned else notes)
 
 
 def ablation_table(title: str, records: Records, runs: int = 10) -> Table:
@@ -136,7 +149,8 @@ def _comparison_column(
 
 
 def _row_title(name: str, preset: str) -> str:
-    return TITLES[name] if preset == "default" else f"{TITLES[name]}, the paper's settings"
+    endings = {"default": "", "tuned": ", tuned", "paper": ", the paper's settings"}
+    return TITLES[name] + endings[preset]
 
 
 def _format(

@@ -85,14 +85,15 @@ UNSPECIFIED: Space = {
     "edge_pairs": (0, 1000, 3000),
     "accumulate": (False, True),
 }
-"""Details that the paper of DC-GST does not specify: search space of its ``paper/`` presets."""
+"""Details that the paper of DC-GST does not specify: search space of its other
+presets."""
 
 
 def space_of(name: str, preset: str) -> Space:
     """The search space of a method; published settings stay as they are."""
     if name not in SPACES:
         raise unknown_name("method to tune", name, SPACES)
-    return UNSPECIFIED if name == "dcgst" and preset.startswith("paper/") else SPACES[name]
+    return UNSPECIFIED if name == "dcgst" and preset != "default" else SPACES[name]
 
 
 @dataclass(frozen=True)

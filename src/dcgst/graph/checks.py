@@ -96,12 +96,12 @@ def check_labels(labels: NDArray[np.int64], n: int, num_classes: int) -> None:
 
 
 def check_ids(ids: NDArray[Any], n: int) -> None:
-    """Raise unless there is one unique id per node."""
+    """Raise unless there is one id per node, unique when written as text."""
     if ids.shape != (n,) or ids.dtype.kind not in "iuUO":
         raise InputError(f"ids must be {n} strings or integers, got {ids.dtype} {ids.shape}")
-    first: dict[Any, int] = {}
+    first: dict[str, int] = {}
     for node, name in enumerate(ids.tolist()):
-        if first.setdefault(name, node) != node:
+        if first.setdefault(str(name), node) != node:
             raise InputError(
-                f"id {name!r} occurs more than once, at nodes {first[name]} and {node}"
+                f"id {str(name)!r} occurs more than once, at nodes {first[str(name)]} and {node}"
             )

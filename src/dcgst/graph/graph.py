@@ -215,6 +215,11 @@ class Graph:
         return np.argsort(ids, kind="stable")
 
     @cached_property
+    def node_of(self) -> dict[str, int]:
+        """The position of each node by its id, written as text."""
+        return {str(node_id): node for node, node_id in enumerate(self.ids.tolist())}
+
+    @cached_property
     def weighted(self) -> bool:
         """Whether any edge weight differs from 1."""
         return bool((self.adjacency.data != 1).any())

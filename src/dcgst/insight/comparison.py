@@ -141,11 +141,11 @@ def compare(before: Run, after: Run) -> Comparison:
 
 def _matching_rows(before: Run, after: Run) -> NDArray[np.int64]:
     """``(m, 2)`` positions of the nodes with the same id."""
-    position = {str(node_id): node for node, node_id in enumerate(before.graph.ids.tolist())}
+    position = before.graph.node_of
     pairs = [
-        (position[str(node_id)], node)
-        for node, node_id in enumerate(after.graph.ids.tolist())
-        if str(node_id) in position
+        (position[node_id], node)
+        for node_id, node in after.graph.node_of.items()
+        if node_id in position
     ]
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 

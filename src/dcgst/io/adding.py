@@ -98,14 +98,13 @@ def _new_classes(graph: Graph, table: LabelTable) -> list[str]:
 
 
 def _nodes_of(graph: Graph, table: LabelTable) -> NDArray[np.int64]:
-    position = {str(node_id): node for node, node_id in enumerate(graph.ids.tolist())}
     for node_id in table.classes:
-        if node_id not in position:
+        if node_id not in graph.node_of:
             raise InputError(
                 f"{table.path}, {table.rows[node_id]}: no node of the graph has the id "
                 f"{node_id!r}; fix the id, or remove the row"
             )
-    return np.array([position[node_id] for node_id in table.classes], dtype=np.int64)
+    return np.array([graph.node_of[node_id] for node_id in table.classes], dtype=np.int64)
 
 
 def _with_classes(

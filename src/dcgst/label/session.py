@@ -58,7 +58,7 @@ class Session:
     def __init__(self, run: Run, journal: Journal, export: Path, seed: int = 0) -> None:
         self.base, self.run, self.journal, self.export = run, run, journal, export
         self.lock = threading.RLock()
-        self.node_of = {str(node_id): node for node, node_id in enumerate(run.graph.ids.tolist())}
+        self.node_of = run.graph.node_of
         for node_id in (i for event in journal.active for i in event.ids):
             if node_id not in self.node_of:
                 raise InputError(

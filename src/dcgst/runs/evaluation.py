@@ -51,8 +51,7 @@ def evaluate_run(run: Run, classes: Mapping[str, str]) -> RunEvaluation:
         run: the run.
         classes: true class name by node id.
     """
-    graph = run.graph
-    nodes = {str(node_id): node for node, node_id in enumerate(graph.ids.tolist())}
+    graph, nodes = run.graph, run.graph.node_of
     unknown = tuple(node_id for node_id in classes if node_id not in nodes)
     found = {nodes[node_id]: name for node_id, name in classes.items() if node_id in nodes}
     given = run.split.given[0]

@@ -22,6 +22,7 @@ from dcgst.graph import UNKNOWN, Graph
 from dcgst.methods.core.prior import follow_shares, shares_of
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result, average
+from dcgst.methods.pooling import confidence_scale
 from dcgst.nn.base import Backbone
 from dcgst.numerics.graph_tensors import GraphTensors
 from dcgst.splits import Split
@@ -108,7 +109,41 @@ def _fit_in_chunks(
                 proba = follow_shares(result.proba, pool, shares)
                 results.append(replace(result, proba=proba).with_truth(graph.labels, pool))
     count = method.replicas
-    return [average(results[count * i : count * (i + 1)], folds[i]) for i in range(len(split))]
+    combined = []
+    for run, (pool, fold) in enumerate(zip(split.pool, folds, strict=True)):
+        replicas = results[count * run : count * (run + 1)]
+        mean = average(replicas, fold)
+        if method.calibrated and count > 1:
+            proba = restore_confidence(mean.proba, replicas, pool, fold >= 0)
+            mean = replace(mean, proba=follow_shares(proba, pool, shares))
+        combined.append(mean)
+    return combined
+
+
+def restore_confidence(
+    mean: NDArray[np.float32],
+    replicas: Sequence[Result],
+    pool: NDArray[np.bool_],
+    unchanged: NDArray[np.bool_],
+) -> NDArray[np.float32]:
+    """Scale mean probabilities ``(n, C)`` to the mean confidence of the replicas.
+
+    The mean of calibrated predictions is less confident than each of them, although it is right
+    more often.
+
+    Args:
+        mean: ``(n, C)`` mean probabilities.
+        replicas: what they are the mean of.
+        pool: ``(n,)`` bool, the nodes whose mean confidence is scaled.
+        unchanged: ``(n,)`` bool, nodes that keep their probabilities.
+    """
+    if not pool.any():
+        return mean
+    target = np.mean([replica.proba[pool].max(1).mean() for replica in replicas])
+    log_proba = torch.from_numpy(mean).clamp_min(1e-9).log()[None]
+    scale = confidence_scale(log_proba, torch.tensor([target]), torch.from_numpy(pool)[None])
+    scaled = (scale[:, None, None] * log_proba).softmax(-1)[0].numpy()
+    return np.where(unchanged[:, None], mean, scaled)
 
 
 def validation_folds(method: Method, graph: Graph, split: Split) -> NDArray[np.int64]:

@@ -73,7 +73,6 @@ def upgrade_arrays(
 
 
 def _read_candidates(path: Path, graph: Graph) -> NDArray[np.void]:
-    node_of = {str(node_id): node for node, node_id in enumerate(graph.ids)}
     code_of = {name: code for code, name in enumerate(graph.class_names)}
     with gzip.open(path, "rt", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -82,7 +81,7 @@ def _read_candidates(path: Path, graph: Graph) -> NDArray[np.void]:
     for name in rows[0] if rows else ():
         values = [row[name] for row in rows]
         if name == "node":
-            table[name] = [node_of[value] for value in values]
+            table[name] = [graph.node_of[value] for value in values]
         elif name == "label":
             table[name] = [code_of[value] for value in values]
         elif name == "chosen":
