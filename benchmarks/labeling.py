@@ -63,7 +63,7 @@ class Audited:
     accuracy: float
 
     def row(self) -> dict[str, float]:
-        found = estimate_share(self.right, self.confidence, self.pool_confidence)
+        found = estimate_share(self.right, self.confidence, self.pool_confidence, calibrated=True)
         low, high = wilson(float(self.right.mean()), len(self.right))
         return {
             "accuracy": self.accuracy,
@@ -100,7 +100,7 @@ def coverage(names: list[str], options: argparse.Namespace) -> Iterator[dict[str
     """Intervals from an audit compared with the true accuracy, for each graph."""
     blocks = range(0, options.runs, options.block)
     tasks = [
-        (name, FIRST_RUN + start, min(options.block, options.runs - start))
+        (name, options.first_run + start, min(options.block, options.runs - start))
         for name in names
         for start in blocks
     ]
@@ -115,7 +115,7 @@ def gain(name: str, options: argparse.Namespace) -> dict[str, object]:
     """Accuracy with 20 audit and 30 suggested labels, and with 50 random ones."""
     graph = load(name)
     split = sample(graph, options.sampler, per_class=10, runs=options.runs,
-                   first_run=FIRST_RUN, val_rate=0)  # fmt: skip
+                   first_run=options.first_run, val_rate=0)  # fmt: skip
     model = DCGST(replicas=1, device=options.device)
     first = with_audit(graph, split, 20, seed=1)
     suggested = first.train.copy()
@@ -148,6 +148,7 @@ def main() -> None:
     parser.add_argument("--graphs", default=GRAPHS)
     parser.add_argument("--sampler", default="degree", help="of the first labels")
     parser.add_argument("--runs", type=int, default=40)
+    parser.add_argument("--first-run", type=int, default=FIRST_RUN)
     parser.add_argument("--block", type=int, default=10, help="runs fitted together")
     parser.add_argument("--workers", type=int, default=1, help="processes")
     parser.add_argument("--audit", type=int, default=30, help="number of randomly chosen nodes")

@@ -102,3 +102,36 @@ def test_overconfident_predictions_do_not_shift_the_estimate():
 def test_no_labels_raise():
     with pytest.raises(InputError, match="at least one randomly chosen node"):
         estimate_share(np.zeros(0, bool), np.zeros(0), np.ones(5))
+
+
+def test_calibrated_predictions_count_as_ten_labels():
+    observed = np.arange(30) < 18
+    found = estimate_share(observed, np.full(30, 0.8), np.full(99, 0.8), calibrated=True)
+    assert found.value == pytest.approx((18 + 8) / 40)
+    assert (found.low, found.high) == pytest.approx(wilson(26 / 40, 0.8 * 40))
+    assert found.labels == 30
+
+
+def test_one_label_says_little_about_calibrated_predictions():
+    wrong = estimate_share(np.zeros(1, bool), np.array([0.8]), np.full(99, 0.8), calibrated=True)
+    right = estimate_share(np.ones(1, bool), np.array([0.8]), np.full(99, 0.8), calibrated=True)
+    assert 0.7 < wrong.value < 0.8 < right.value < 0.85
+    assert wrong.low < 0.5
+
+
+@pytest.mark.parametrize("error", [-0.1, 0.0, 0.1])
+def test_intervals_of_calibrated_predictions_cover_the_truth(error):
+    """Also if the mean confidence is wrong by ten points."""
+    rng = np.random.default_rng(3)
+    probability = rng.beta(4, 1.5, 3000)
+    correct = rng.random(3000) < probability
+    confidence = np.clip(probability + error, 0, 1)
+    covered, widths, plain = [], [], []
+    for _ in range(2000):
+        chosen = rng.choice(3000, 30, replace=False)
+        found = estimate_share(correct[chosen], confidence[chosen], confidence, calibrated=True)
+        covered.append(found.low <= correct.mean() <= found.high)
+        widths.append(found.high - found.low)
+        plain.append(np.ptp(wilson(correct[chosen].mean(), 30)))
+    assert np.mean(covered) > 0.94
+    assert np.mean(widths) < np.mean(plain)

@@ -12,7 +12,8 @@ import torch
 from dcgst import DCGST, GCN, Split
 from dcgst.methods import Method
 from dcgst.methods.core.result import results_without_stages
-from dcgst.methods.core.runner import validation_folds
+from dcgst.methods.core.runner import restore_confidence, validation_folds
+from tests.methods.helpers import ring_problem
 
 
 @pytest.fixture
@@ -80,3 +81,35 @@ def test_a_replica_does_not_get_the_labels_that_it_leaves_out(small, two_runs):
     assert result.proba[split.pool[0]] == pytest.approx(1 / 3, abs=1e-6)
     assert (result.given[split.val[0]] == small.labels[split.val[0]]).all()
     assert (result.agreement[split.given[0]] == 1).all()
+
+
+def test_the_mean_of_calibrated_replicas_is_as_confident_as_they_are(rng):
+    logits = 2 * rng.normal(size=(3, 200, 4))
+    proba = (np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)).astype(np.float32)
+    problem = ring_problem([[0, 1] + [-1] * 198] * 3, seeds=(0, 1, 2))
+    z = torch.zeros(3, 200, 1)
+    replicas = results_without_stages(problem, torch.from_numpy(proba), z, ["end"] * 3)
+    mean, pool, unchanged = proba.mean(0), np.ones(200, dtype=bool), np.zeros(200, dtype=bool)
+    pool[:2], unchanged[5:9] = False, True
+    assert mean[pool].max(1).mean() < proba[:, pool].max(-1).mean() - 0.05
+    found = restore_confidence(mean, replicas, pool, ~pool)
+    assert found[pool].max(1).mean() == pytest.approx(proba[:, pool].max(-1).mean(), abs=1e-3)
+    assert (found.argmax(1) == mean.argmax(1)).all()
+    np.testing.assert_allclose(found.sum(1), 1, atol=1e-5)
+    kept = restore_confidence(mean, replicas, pool, unchanged)
+    np.testing.assert_array_equal(kept[5:9], mean[5:9])
+    np.testing.assert_array_equal(
+        restore_confidence(mean, replicas, ~pool & False, unchanged), mean
+    )
+
+
+def test_only_calibrated_methods_get_their_confidence_restored(small, two_runs):
+    settings = {"epochs": 5, "replicas": 2, "stage_epochs": 1, "max_stages": 1, "student_epochs": 1}
+    for model, restored in ((DCGST(**settings), True), (GCN(epochs=5, replicas=2), False)):
+        pool = two_runs.pool[0]
+        result = model.fit(small, two_runs[0]).result_
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("dcgst.methods.core.runner.restore_confidence", lambda mean, *_: mean)
+            mean = model.fit(small, two_runs[0]).result_
+        confidence = [r.proba[pool].max(1).mean() for r in (result, mean)]
+        assert (confidence[0] > confidence[1]) == restored

@@ -19,6 +19,13 @@ PRIOR_LABELS = 3
 MOST_GAIN = 4.0
 """Predictions count for at most as much as if there were this many times the labels."""
 
+CALIBRATION_LABELS = 10
+"""The mean of calibrated predictions counts as much as this many labels."""
+
+CROSS_VALIDATED_LABEL = 0.8
+"""A label counts less if it was left out of some fits but used in others: their errors depend on
+each other."""
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -49,6 +56,8 @@ def estimate_share(
     observed: NDArray[np.bool_],
     predicted: NDArray[np.floating],
     predicted_all: NDArray[np.floating],
+    *,
+    calibrated: bool = False,
 ) -> Estimate:
     r"""Estimate a share of a population from a random sample and predictions for everyone.
 
@@ -69,6 +78,8 @@ def estimate_share(
         observed: ``(m,)`` outcomes in the sample.
         predicted: ``(m,)`` predicted probabilities of the outcomes.
         predicted_all: ``(N,)`` predicted probabilities in the population.
+        calibrated: whether the predictions are those of fits that were calibrated and
+            cross-validated with the same labels.
 
     Example:
         >>> correct = np.arange(30) % 4 > 0
@@ -87,9 +98,13 @@ def estimate_share(
     total = deviation @ deviation + PRIOR_LABELS * variance
     slope = float(np.clip(outcomes @ deviation / total, 0, 1)) if total > 0 else 0.0
     value = float(np.clip(outcomes.mean() - slope * (sample.mean() - mean), 0, 1))
+    count = float(labels)
+    if calibrated:
+        value = (labels * value + CALIBRATION_LABELS * mean) / (labels + CALIBRATION_LABELS)
+        count = CROSS_VALIDATED_LABEL * (labels + CALIBRATION_LABELS)
     of_outcomes = value * (1 - value)
     unexplained = 1 - slope**2 * variance / of_outcomes if of_outcomes > 0 else 1.0
-    low, high = wilson(value, labels / np.clip(unexplained, 1 / MOST_GAIN, 1))
+    low, high = wilson(value, count / np.clip(unexplained, 1 / MOST_GAIN, 1))
     return Estimate(value, low, high, labels)
 
 

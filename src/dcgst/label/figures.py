@@ -43,7 +43,9 @@ def estimate_of(run: Run, state: LabelState, node_of: Mapping[str, int]) -> Esti
     confidence = proba.max(axis=1)
     predicted = proba[nodes].argmax(axis=1)
     right = np.array([names[c] == truth[n] for n, c in zip(nodes, predicted, strict=True)])
-    return estimate_share(right, confidence[nodes], confidence[population])
+    return estimate_share(
+        right, confidence[nodes], confidence[population], calibrated=run.method.calibrated
+    )
 
 
 def map_points(

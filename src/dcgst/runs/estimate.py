@@ -46,7 +46,10 @@ def estimate_run(run: Run) -> RunEstimate:
     confidence = proba.max(axis=1)
     return RunEstimate(
         accuracy=estimate_share(
-            proba[audited].argmax(axis=1) == truth, confidence[audited], confidence[pool]
+            proba[audited].argmax(axis=1) == truth,
+            confidence[audited],
+            confidence[pool],
+            calibrated=run.method.calibrated,
         ),
         shares={
             name: estimate_share(truth == code, proba[audited, code], proba[pool, code])
