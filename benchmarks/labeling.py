@@ -3,7 +3,7 @@
 The true classes answer every question.
 
 Coverage: DC-GST with five replicas is fitted to few labels and an audit of randomly chosen nodes.
-How often does the 95 % interval contain the true accuracy, and how wide is it compared with an
+How often does the 95% interval contain the true accuracy, and how wide is it compared with an
 interval from the audit alone?
 
 Gain: 20 audit and 30 suggested labels are compared with 50 random ones in the same runs.

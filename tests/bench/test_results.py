@@ -55,7 +55,7 @@ def test_best_method_is_bold_and_significant_differences_are_marked(citeseer_rec
     assert by_title["DC-GST"][-1] == "1.2"  # three times first, once second
     assert by_title["DC-GST, the paper's settings"][0] == "– (58.1)"
     text = table.markdown()
-    assert "DC-GST is not the best method at citeseer 3 %." in text
+    assert "DC-GST is not the best method at citeseer 3%." in text
     assert "below its published result at citeseer 0.5 % (by 0.2)" in text
 
 

@@ -62,7 +62,7 @@ def test_refit_uses_an_audit_and_leads_with_the_estimate(run_folder, audit, tmp_
     done = dcgst("refit", run_folder, "--audit", audit, "-o", tmp_path / "second")
     assert done.code == 0, done.err
     assert "of the predictions are right, estimated from 20 randomly chosen nodes." in done.words
-    assert "share (95 % interval)" in done.out
+    assert "share (95% interval)" in done.out
     assert f"dcgst compare {run_folder} {tmp_path / 'second'}" in done.words
     shown = json.loads(
         dcgst("refit", run_folder, "--audit", audit, "-o", tmp_path / "second", "--resume",

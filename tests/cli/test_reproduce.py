@@ -23,7 +23,7 @@ def reproduce(tmp_path):
 def test_a_dry_run_lists_the_cells_with_their_time(reproduce):
     done = reproduce("table2", "--runs", 2, "--dry-run")
     assert done.code == 0, done.err
-    assert "m3s on citeseer, released 0.5 %: about" in done.out
+    assert "m3s on citeseer, released 0.5%: about" in done.out
     assert "36 of 36 cells to run, about" in done.out
 
 

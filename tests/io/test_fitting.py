@@ -213,7 +213,7 @@ def test_text_without_common_words_is_not_used():
     encoder = fit_column(["one two three", "four five six", "seven eight nine"], "text")
     assert encoder.columns == ()
     assert encoder.notes == (
-        "feature x: not used: no word is in at least 2 rows and at most 90 % of the rows",
+        "feature x: not used: no word is in at least 2 rows and at most 90% of the rows",
     )
 
 

@@ -41,7 +41,7 @@ function showOverview(overview) {
     `${overview.given} given; ${overview.skipped} skipped`;
   const estimate = overview.estimate;
   $("estimate").textContent = estimate
-    ? `${percent(estimate.value)} right (95 % interval ${Math.round(100 * estimate.low)} to ${Math.round(100 * estimate.high)}), ` +
+    ? `${percent(estimate.value)} right (95% interval ${Math.round(100 * estimate.low)} to ${Math.round(100 * estimate.high)}), ` +
       `estimated from ${estimate.labels} randomly chosen node${estimate.labels === 1 ? "" : "s"}`
     : "No estimate yet: label randomly chosen nodes.";
   $("interval").hidden = !estimate;

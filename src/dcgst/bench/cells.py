@@ -80,7 +80,7 @@ class Cell:
     def __str__(self) -> str:
         settings = "".join(f" {name}={value}" for name, value in self.settings.items())
         preset = "" if self.preset == "default" else f" {self.preset}"
-        amount = f"{self.per_class} per class" if self.rate is None else f"{100 * self.rate:g} %"
+        amount = f"{self.per_class} per class" if self.rate is None else f"{100 * self.rate:g}%"
         labels = f"{self.sampler} {amount}"
         if self.validation is not None:
             labels += f", {self.validation} validation labels"

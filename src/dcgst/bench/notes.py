@@ -13,7 +13,7 @@ EXPLANATION = (
     "Accuracy in percent: mean ± population standard deviation over the runs, with the published "
     f"result in parentheses. Bold marks the best of the eight methods. {BETTER} means that DC-GST "
     f"is significantly better in the same runs, {WORSE} that it is significantly worse (two-sided "
-    "Wilcoxon signed-rank test, Holm correction over the baselines, 5 % level). DC-GST uses our "
+    "Wilcoxon signed-rank test, Holm correction over the baselines, 5% level). DC-GST uses our "
     "`default` preset for all datasets: the paper's self-training combined with simple methods. "
     "Validation labels determine weights and calibration; to keep the protocol of the paper, they "
     "are not trained on (`refit=false`). The last row is the paper's method with its published "
@@ -26,7 +26,7 @@ TUNED = (
     "specify. DC-GST has its `default` preset, which is the same for all datasets."
 )
 ABLATION_EXPLANATION = (
-    "`paper/…` presets, 2 % biased labels, with the published result in parentheses. p-values: "
+    "`paper/…` presets, 2% biased labels, with the published result in parentheses. p-values: "
     "two-sided Wilcoxon signed-rank test over the runs, Holm correction over the ablations."
 )
 SUBSTITUTE_WARNING = (
@@ -83,7 +83,7 @@ def _default_preset_notes(
     *baselines, ours, _ = grid
     not_best, below = [], []
     for i, (dataset, rate) in enumerate(columns):
-        record, title = ours[i], f"{dataset} {100 * rate:g} %"
+        record, title = ours[i], f"{dataset} {100 * rate:g}%"
         if record is None:
             continue
         if _below_a_baseline(record, [row[i] for row in baselines]):

@@ -96,7 +96,7 @@ def comparison_table(
     row_titles = [_row_title(*method) for method in methods]
     rows = [list(row) for row in zip(row_titles, *by_column, rank_texts, strict=True)]
     headers = [
-        f"{100 * rate:g} %" if len(datasets) == 1 else f"{dataset} {100 * rate:g} %"
+        f"{100 * rate:g}%" if len(datasets) == 1 else f"{dataset} {100 * rate:g}%"
         for dataset, rate in columns
     ]
     notes = comparison_notes(grid, columns)

@@ -46,7 +46,7 @@ def _show(found: Comparison) -> None:
         difference = (audit.right_after - audit.right_before) / audit.nodes
         say(
             f"On {audit.nodes} randomly chosen nodes, {audit.right_before} predictions were right "
-            f"before and {audit.right_after} after: {100 * difference:+.0f} points (95 % interval "
+            f"before and {audit.right_after} after: {100 * difference:+.0f} points (95% interval "
             f"{100 * audit.low:+.0f} to {100 * audit.high:+.0f}).\n",
             wrap=True,
         )

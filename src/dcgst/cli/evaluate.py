@@ -57,7 +57,7 @@ def _show(found: RunEvaluation) -> None:
         nodes = "node counts" if count == 1 else f"{count:,} nodes count"
         say(f"Warning: the run does not know the class {name!r}; its {nodes} as wrong.", wrap=True)
     say("")
-    summary = Table("", "", "95 % interval", box=None, show_header=True)
+    summary = Table("", "", "95% interval", box=None, show_header=True)
     rows = {
         "accuracy": quality.accuracy,
         "balanced accuracy": quality.balanced_accuracy,

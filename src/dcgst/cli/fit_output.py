@@ -106,7 +106,7 @@ def _show(run: Run) -> None:
     """Print the estimate, and the number of nodes and the mean probability of each class."""
     diagnosis = diagnose(run.graph, run.chosen_labels)
     say(f"{run.estimate}.\n" if run.estimate else f"{expectation(run, diagnosis)}\n", wrap=True)
-    estimated = ["share (95 % interval)"] if run.estimate else []
+    estimated = ["share (95% interval)"] if run.estimate else []
     table = Table("class", "nodes", "given", "mean probability", *estimated, box=None)
     for class_name in run.graph.class_names[:MOST_CLASSES]:
         own = [row for row in run.predictions if row["class"] == class_name]

@@ -62,7 +62,6 @@ def command(
         table = _rows_to_fill_in(run, found, rows, random)
         write_rows(out, table, spreadsheet=spreadsheet)
         say(f"{len(table)} nodes: {out}")
-        say(f"Next: fill in the labels, then dcgst refit {folder} --labels {out} -o {folder}-2")
     else:
         _show(run, found, rows)
         if random:
@@ -73,6 +72,8 @@ def command(
         f"{found.shift_after:.3f} (now {found.shift_before:.3f}).",
         wrap=True,
     )
+    if out is not None:
+        say(f"Next: fill in the labels, then dcgst refit {folder} --labels {out} -o {folder}-2")
 
 
 def _row(run: Run, suggestion: Suggestion) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def calibrate(proba: NDArray[np.float32], labels: NDArray[np.int64]) -> Calibrat
 
     Example:
         >>> proba = np.full((400, 2), [0.99, 0.01], dtype=np.float32)
-        >>> labels = np.repeat([0, 1], [300, 100])  # 75 % correct, not 99 %
+        >>> labels = np.repeat([0, 1], [300, 100])  # 75% correct, not 99%
         >>> calibrated = calibrate(proba, labels).apply(proba)
         >>> calibrated[0].round(2)
         array([0.84, 0.16], dtype=float32)

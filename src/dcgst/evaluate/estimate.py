@@ -44,7 +44,7 @@ class Estimate:
     labels: int
 
     def __str__(self) -> str:
-        return f"{self.value:.0%} (95 % interval {100 * self.low:.0f} to {100 * self.high:.0f})"
+        return f"{self.value:.0%} (95% interval {100 * self.low:.0f} to {100 * self.high:.0f})"
 
     @property
     def text(self) -> str:
@@ -84,7 +84,7 @@ def estimate_share(
     Example:
         >>> correct = np.arange(30) % 4 > 0
         >>> print(estimate_share(correct, np.full(30, 0.7), np.full(500, 0.7)))
-        73% (95 % interval 56 to 86)
+        73% (95% interval 56 to 86)
     """
     labels = len(observed)
     if not labels:

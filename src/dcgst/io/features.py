@@ -76,7 +76,7 @@ class FeatureEncoder:
     notes: tuple[str, ...] = field(default=(), compare=False)
 
     def transform(self, table: Table) -> NDArray[np.float32] | sp.csr_array:
-        """Return the ``(n, d)`` float32 features, CSR if fewer than 10 % of them are nonzero.
+        """Return the ``(n, d)`` float32 features, CSR if fewer than 10% of them are nonzero.
 
         Categories and words that the encoder does not know are ignored.
 

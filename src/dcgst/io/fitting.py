@@ -156,7 +156,7 @@ def _fit_text(name: str, texts: Sequence[str]) -> tuple[ColumnEncoder | None, st
     common = [word for word, df in frequency.items() if MIN_DOCUMENT_FREQUENCY <= df <= most]
     words = sorted(sorted(common, key=lambda word: (-frequency[word], word))[:MAX_VALUES])
     if not words:
-        return None, "not used: no word is in at least 2 rows and at most 90 % of the rows"
+        return None, "not used: no word is in at least 2 rows and at most 90% of the rows"
     idf = tuple(float(np.log((1 + len(texts)) / (1 + frequency[word])) + 1) for word in words)
     encoder = ColumnEncoder(name, "text", values=tuple(words), idf=idf)
     return encoder, f"text, tf-idf of {len(words)} words"

@@ -48,7 +48,7 @@ def plot_shift(records: Records, runs: int) -> Figure | None:
     ax.margins(y=0.12)
     ax.bar_label(bars, fmt="%.3f", padding=2, fontsize=8)
     ax.set_ylabel("shift (CMD) between labeled\nand unlabeled nodes")
-    ax.set_title("Cora, 2 % biased labels: remaining shift", loc="left")
+    ax.set_title("Cora, 2% biased labels: remaining shift", loc="left")
     return figure
 
 
@@ -91,7 +91,7 @@ def plot_by_stage(records: Records, runs: int) -> Figure | None:
                 return None
             _plot_history(top, record, "cmd", 1.0, color, marker, title)
             _plot_history(bottom, record, "accuracy", 100.0, color, marker, title)
-        top.set_title(f"CiteSeer, 2 % {word} labels", loc="left")
+        top.set_title(f"CiteSeer, 2% {word} labels", loc="left")
         bottom.set_xlabel("stage")
         bottom.locator_params(axis="x", integer=True)
     panels[0].set_ylabel("shift (CMD)")
@@ -137,7 +137,7 @@ def plot_backbones(records: Records, runs: int) -> Figure | None:
         ax.grid(axis="x", linewidth=0.4)
         ax.set_title(f"{DATASET_TITLES[dataset]}, {backbone_title}", loc="left")
     for ax in panels[2:]:
-        ax.set_xlabel("accuracy %, 2 % biased labels")
+        ax.set_xlabel("accuracy %, 2% biased labels")
     return figure
 
 
