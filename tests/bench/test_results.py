@@ -56,7 +56,7 @@ def test_best_method_is_bold_and_significant_differences_are_marked(citeseer_rec
     assert by_title["DC-GST, the paper's settings"][0] == "– (58.1)"
     text = table.markdown()
     assert "DC-GST is not the best method at citeseer 3%." in text
-    assert "below its published result at citeseer 0.5 % (by 0.2)" in text
+    assert "below its published result at citeseer 0.5% (by 0.2)" in text
 
 
 def test_substitute_features_are_not_compared_with_published_results(records):

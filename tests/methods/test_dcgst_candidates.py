@@ -5,11 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dcgst.datasets import synthetic
 from dcgst.engine import locality
-from dcgst.graph import Graph
 from dcgst.methods import DCGST
-from dcgst.splits import Split, sample
 
 
 def quick(**settings) -> DCGST:
@@ -20,24 +17,14 @@ def quick(**settings) -> DCGST:
 
 
 @pytest.fixture(scope="module")
-def graph() -> Graph:
-    return synthetic(150, 3, features=8, labels_per_class=4, seed=3)
-
-
-@pytest.fixture(scope="module")
-def split(graph) -> Split:
-    return sample(graph, "ppr-s", per_class=4, runs=1, val_rate=0.1)
-
-
-@pytest.fixture(scope="module")
-def fitted(graph, split) -> DCGST:
-    return quick().fit(graph, split)
+def fitted(small, one_run) -> DCGST:
+    return quick().fit(small, one_run)
 
 
 @pytest.mark.parametrize("stage", [1, 2, 3])
-def test_half_of_the_candidates_with_the_largest_scores_are_selected(fitted, split, stage):
+def test_half_of_the_candidates_with_the_largest_scores_are_selected(fitted, one_run, stage):
     rows = fitted.candidates_[fitted.candidates_["stage"] == stage]
-    assert split.pool[0][rows["node"]].all()
+    assert one_run.pool[0][rows["node"]].all()
     assert rows["selected"].sum() == np.ceil(len(rows) / 2)
     selected, others = rows[rows["selected"]], rows[~rows["selected"]]
     # Scores are compared in steps of 1/1000.
@@ -62,29 +49,29 @@ def test_selected_nodes_of_the_last_stage_are_labeled(fitted):
     assert fitted.history_[-1]["labeled"] == 12 + selected.sum()
 
 
-def test_truth_and_accuracy_are_for_evaluation_only(graph, split, fitted):
+def test_truth_and_accuracy_are_for_evaluation_only(small, one_run, fitted):
     candidates = fitted.candidates_
-    np.testing.assert_array_equal(candidates["truth"], graph.labels[candidates["node"]])
+    np.testing.assert_array_equal(candidates["truth"], small.labels[candidates["node"]])
     assert all("accuracy" in record for record in fitted.history_[1:])
-    hidden = quick().fit(graph.with_labels(np.where(split.pool[0], -1, graph.labels)), split)
+    hidden = quick().fit(small.with_labels(np.where(one_run.pool[0], -1, small.labels)), one_run)
     assert (hidden.candidates_["truth"] == -1).all()
     assert not any("accuracy" in record for record in hidden.history_)
     np.testing.assert_array_equal(hidden.proba_, fitted.proba_)
 
 
-def test_replicas_have_their_own_rows(graph, split, fitted):
-    two = quick(replicas=2).fit(graph, split)
+def test_replicas_have_their_own_rows(small, one_run, fitted):
+    two = quick(replicas=2).fit(small, one_run)
     np.testing.assert_array_equal(
         two.candidates_[two.candidates_["replica"] == 0], fitted.candidates_
     )
     assert (two.candidates_["replica"] == 1).any()
 
 
-def test_nodes_are_in_the_order_of_the_user_if_the_graph_is_reordered(graph, split, monkeypatch):
+def test_nodes_are_in_the_order_of_the_user_if_the_graph_is_reordered(small, one_run, monkeypatch):
     settings = {"dropout": 0.0, "max_stages": 1}
-    expected = quick(**settings).fit(graph, split)
+    expected = quick(**settings).fit(small, one_run)
     monkeypatch.setattr(locality, "LARGE", 10)
-    found = quick(**settings).fit(graph, split)
+    found = quick(**settings).fit(small, one_run)
     for column in ("node", "label", "truth", "rank", "selected"):
         np.testing.assert_array_equal(found.candidates_[column], expected.candidates_[column])
     np.testing.assert_array_equal(found.labeled_stage_, expected.labeled_stage_)

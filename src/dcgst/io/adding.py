@@ -84,7 +84,7 @@ def _new_classes(graph: Graph, table: LabelTable) -> list[str]:
         if name in graph.class_names:
             continue
         same = known.get(name.casefold())
-        if same is not None and graph.class_names:
+        if same is not None:
             raise InputError(
                 f"{table.path}, {table.rows[node_id]}: the class {name!r} differs from {same!r} in "
                 "letter case only; use one spelling"
