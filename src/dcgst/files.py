@@ -76,6 +76,14 @@ def append_line(path: Path, text: str) -> None:
         os.fsync(file.fileno())
 
 
+def next_folder(folder: Path) -> Path:
+    """The first of ``folder-2``, ``folder-3``, … that does not exist."""
+    number = 2
+    while (found := folder.with_name(f"{folder.name}-{number}")).exists():
+        number += 1
+    return found
+
+
 def _ends_with_newline(path: Path) -> bool:
     with open(path, "rb") as file:
         file.seek(-1, os.SEEK_END)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import shutil
 
 import pytest
 
@@ -57,6 +59,26 @@ def test_audit_does_not_replace_a_file(run_folder, audit):
     assert audit.read_text() == before
 
 
+@pytest.mark.parametrize("verb", ["audit", "suggest", "label"])
+def test_tables_to_fill_in_are_csv_files(run_folder, tmp_path, verb):
+    done = dcgst(verb, run_folder, "-o", tmp_path / "table.parquet")
+    assert done.code == 2
+    assert "choose a name that ends with .csv" in done.err
+    assert not (tmp_path / "table.parquet").exists()
+
+
+def test_the_next_command_is_quoted_and_names_a_new_folder(run_folder, tmp_path):
+    folder = tmp_path / "my run"
+    shutil.copytree(run_folder, folder)
+    (tmp_path / "my run-2").mkdir()
+    done = dcgst("audit", folder, "-n", 3, "-o", tmp_path / "my audit.csv")
+    command = shlex.split(done.out.split("Next: ")[1])
+    assert command == [
+        "dcgst", "refit", str(folder), "--audit", str(tmp_path / "my audit.csv"),
+        "-o", str(tmp_path / "my run-3"),
+    ]  # fmt: skip
+
+
 def test_refit_uses_an_audit_and_leads_with_the_estimate(run_folder, audit, tmp_path):
     fill_in(audit, rows=20)
     done = dcgst("refit", run_folder, "--audit", audit, "-o", tmp_path / "second")
@@ -93,6 +115,13 @@ def test_refit_without_anything_new_is_refused(run_folder, tmp_path):
     assert "nothing has changed" in done.err
 
 
+def test_the_device_may_be_a_setting(run_folder, tmp_path):
+    done = dcgst("refit", run_folder, "-o", tmp_path / "second", "--set", "device=cpu")
+    assert done.code == 0, done.err
+    info = json.loads((tmp_path / "second" / "run.json").read_text())
+    assert info["settings"]["device"] == "cpu"
+
+
 def test_refit_needs_another_folder(run_folder):
     done = dcgst("refit", run_folder, "-o", run_folder, "--overwrite")
     assert done.code == 2
@@ -115,7 +144,7 @@ def test_fit_takes_labels_and_audits(tables, tmp_path):
 def test_replaced_labels_are_printed(run_folder, tmp_path):
     more = write_table(tmp_path / "more.csv", ["id", "kind"], [["n000", "b"]])
     done = dcgst("refit", run_folder, "--labels", more, "-o", tmp_path / "second", "--no-report")
-    assert "more.csv: 1 labels; 1 replace another class (n000: a → b)" in done.err
+    assert "more.csv: 1 label; 1 replace another class (n000: a → b)" in done.err
 
 
 def test_the_node_table_needs_no_label_column_if_labels_come_from_another(tables, tmp_path):

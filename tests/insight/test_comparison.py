@@ -89,6 +89,17 @@ def test_runs_without_common_nodes_raise(runs, tmp_path):
         compare(runs[0], fit(other, tmp_path / "other", EM()))
 
 
+def test_runs_without_common_predictions_raise(tmp_path):
+    graph = with_known_truth(small_graph())
+    halves = [np.arange(120) % 2 == side for side in (0, 1)]
+    first, second = (
+        fit(replace(graph, masks={"train": half}), tmp_path / str(i), EM())
+        for i, half in enumerate(halves)
+    )
+    with pytest.raises(InputError, match="no node is without a label in both"):
+        compare(first, second)
+
+
 def test_paired_interval_covers_the_difference():
     rng = np.random.default_rng(0)
     covered = []

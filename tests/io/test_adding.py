@@ -43,8 +43,8 @@ def test_labels_become_training_labels(data, table):
     assert found.graph.masks == {}
     assert Split.known_labels(found.graph).train.tolist() == [[True] * 4 + [False]]
     assert found.notes == (
-        "one.csv: 1 labels",
-        "two.csv: 1 labels, 1 rows have no class yet",
+        "one.csv: 1 label",
+        "two.csv: 1 label, 1 without a class yet",
     )
     assert names_of(data.graph) == ["red", "blue", "", "", ""], "the input is not changed"
 
@@ -104,7 +104,7 @@ def test_the_last_label_of_a_node_counts(data, table):
     assert names_of(found.graph)[:2] == ["red", "blue"]
     assert found.notes == (
         "one.csv: 2 labels; 1 replace another class (a: red → blue)",
-        "two.csv: 1 labels; 1 replace another class (a: blue → red)",
+        "two.csv: 1 label; 1 replace another class (a: blue → red)",
     )
 
 
@@ -122,6 +122,8 @@ def test_new_classes_are_noted_and_other_letter_case_is_refused(data, table):
     )
     with pytest.raises(InputError, match=r"two\.csv, line 2: the class 'BLUE' differs from 'blue'"):
         add_labels(data, [table("two", c="BLUE")])
+    with pytest.raises(InputError, match=r"three\.csv, line 3: the class 'foo' differs from 'Foo'"):
+        add_labels(data, [table("three", c="Foo", d="foo")])
 
 
 def test_a_table_that_is_not_filled_in_raises(data, table):
@@ -139,7 +141,7 @@ def test_truth_outside_the_masks_is_no_conflict(data, table):
     graph = replace(data.graph.with_labels([1, 0, 0, 0, 1]), masks={"train": np.arange(5) < 2})
     found = add_labels(replace(data, graph=graph), [table("one", c="red")])
     assert found.graph.masks["train"].tolist() == [True, True, True, False, False]
-    assert found.notes == ("one.csv: 1 labels",)
+    assert found.notes == ("one.csv: 1 label",)
 
 
 def test_an_unknown_id_names_file_and_line(data, table):

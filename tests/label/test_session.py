@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from dcgst import InputError, open_run
+from dcgst import DCGST, InputError, fit, open_run
 from dcgst.evaluate.estimate import estimate_share
 from dcgst.io import read_label_table
 from dcgst.label.journal import Journal
@@ -92,12 +92,85 @@ def test_a_random_card_stays_hidden_when_it_is_shown_again(session):
     card = session.next_card("tab", "audit")
     again = session.card("tab", card["node"])
     assert (again["chosen"], again["likeliest"]) == ("random", [])
-    assert session.card("other", card["node"])["chosen"] == "selected"
+    assert session.card("other", card["node"])["chosen"] == "random"
+    unseen = session.random_order[-1]
+    assert session.card("other", unseen)["chosen"] == "selected"
     session.decide("tab", "label", [card["node"]], "a", "random")
     session.next_card("tab", "audit")
     undone = session.undo("tab")["card"]
     assert (undone["node"], undone["chosen"], undone["likeliest"]) == (card["node"], "random", [])
     assert all(other["predicted"] == "" for other in undone["neighbors"])
+
+
+def test_a_random_node_stays_random_while_the_person_looks_at_its_neighbors(session):
+    node = next(n for n in session.random_order if session.run.graph.degrees[n] > 0)
+    while (card := session.next_card("tab", "audit"))["node"] != node:
+        session.decide("tab", "skip", [card["node"]], chosen="random")
+    neighbor = session.card("tab", card["neighbors"][0]["node"])
+    assert neighbor["chosen"] == "selected"
+    assert neighbor["likeliest"] != []
+    (back,) = (other for other in neighbor["neighbors"] if other["node"] == node)
+    assert back["predicted"] == "", "it would bias the label"
+    assert any(other["predicted"] for other in neighbor["neighbors"])
+    card = session.card("tab", node)
+    assert (card["chosen"], card["likeliest"]) == ("random", [])
+    session.decide("tab", "label", [node], TRUTH[node], card["chosen"])
+    assert session.overview()["random"] == 1
+    assert session.card("other", node)["likeliest"] != [], "it is decided"
+
+
+def test_random_nodes_without_an_answer_are_counted(session):
+    for kind in ("skip", "unsure", "label"):
+        card = session.next_card("tab", "audit")
+        session.decide("tab", kind, [card["node"]], "a", card["chosen"])
+    found = session.overview()
+    assert (found["random"], found["random_skipped"]) == (1, 2)
+
+
+def test_the_table_is_removed_if_all_labels_are_undone(session):
+    session.decide("tab", "label", [session.random_order[0]], "a", "random")
+    assert session.write_export().exists()
+    session.undo("tab")
+    assert session.write_export() is None
+    assert not session.export.exists()
+
+
+def test_corrected_and_undone_labels_change_the_estimate(session, tmp_path):
+    nodes = session.random_order[:8]
+    for node in nodes[:5]:
+        session.decide("tab", "label", [node], TRUTH[node], "random")
+    session.write_export()
+    audited = fit(session.base, tmp_path / "audited", labels=[session.export])
+    again = Session(audited, Journal(tmp_path / "again.jsonl"), tmp_path / "again.csv")
+    before = again.overview()["estimate"]
+    assert before["labels"] == 5
+    right = audited.result.proba[nodes[0]].argmax() == "abc".index(TRUTH[nodes[0]])
+    other = next(c for c in "abc" if (c == TRUTH[nodes[0]]) != right)
+    again.decide("tab", "label", [nodes[0]], other, "selected")  # corrects a label of the audit
+    after = again.overview()["estimate"]
+    assert after["labels"] == 5
+    assert (after["value"] < before["value"]) == right
+    session.run = audited  # as after a fit in the background
+    session.undo("tab")
+    assert session.overview()["estimate"]["labels"] == 4
+
+
+@pytest.mark.parametrize("audit", [False, True])
+def test_the_mean_confidence_counts_if_an_audit_calibrated_it(session, audit, tmp_path):
+    quick = {"epochs": 5, "stage_epochs": 1, "max_stages": 1, "student_epochs": 1, "replicas": 2}
+    nodes = session.random_order[:10]
+    for node in nodes:
+        session.decide("tab", "label", [node], TRUTH[node], "random")
+    session.write_export()
+    labels = [session.export] if audit else []
+    run = session.run = fit(session.base, tmp_path / "new", DCGST(**quick), labels=labels)
+    proba, confidence = run.result.proba, run.result.proba.max(1)
+    right = proba[nodes].argmax(1) == ["abc".index(TRUTH[node]) for node in nodes]
+    rest = confidence[run.split.pool[0]]
+    expected = estimate_share(right, confidence[nodes], rest, calibrated=audit)
+    assert session.overview()["estimate"] == pytest.approx(vars(expected))
+    if audit:
+        assert vars(run.estimate.accuracy) == pytest.approx(vars(expected))
 
 
 def test_a_node_of_a_closed_tab_comes_again_later(session, monkeypatch):
@@ -131,6 +204,8 @@ def test_decisions_are_checked(session):
     for nodes, name in (([], "a"), ([500], "a"), ([-1], "a"), ([3], " "), ([3], "x" * 201)):
         with pytest.raises(InputError):
             session.decide("tab", "label", nodes, name)
+    with pytest.raises(InputError, match="'A' differs from 'a' in letter case only; use 'a'"):
+        session.decide("tab", "label", [3], "A")
     with pytest.raises(InputError, match="means a missing value"):
         session.decide("tab", "label", [3], "None")
     with pytest.raises(InputError, match="no node at position 500"):

@@ -113,3 +113,14 @@ def test_only_calibrated_methods_get_their_confidence_restored(small, two_runs):
             mean = model.fit(small, two_runs[0]).result_
         confidence = [r.proba[pool].max(1).mean() for r in (result, mean)]
         assert (confidence[0] > confidence[1]) == restored
+
+
+def test_equal_replicas_keep_their_confidence_on_a_large_graph(rng):
+    """The mean confidence of large graphs is measured on some of the nodes only."""
+    proba = rng.dirichlet(np.ones(3), 5000).astype(np.float32)
+    problem = ring_problem([[0, 1] + [-1] * 4998] * 2, seeds=(0, 1))
+    both, z = torch.from_numpy(np.stack([proba, proba])), torch.zeros(2, 5000, 1)
+    replicas = results_without_stages(problem, both, z, ["end"] * 2)
+    pool = np.arange(5000) >= 2
+    found = restore_confidence(proba, replicas, pool, ~pool)
+    np.testing.assert_allclose(found, proba, atol=2e-4)

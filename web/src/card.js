@@ -16,7 +16,7 @@ export function showCard(card, names, open) {
   $("why").textContent = WHY[card.chosen] || "";
   $("reason").textContent = card.reason && card.chosen === "suggested"
     ? `It would be the most similar label of ${card.reason.similar.toLocaleString("en-US")} nodes and cover ` +
-      `${(100 * card.reason.covers).toFixed(1)} % of the uncertainty.` : "";
+      `${(100 * card.reason.covers).toFixed(1)}% of the uncertainty.` : "";
   const known = card.label || card.given;
   $("known").textContent = known ? `${card.label ? "Labeled" : "Given label"}: ${known}` : "";
   $("columns").replaceChildren(...Object.entries(card.columns).flatMap(([name, value]) => [

@@ -20,4 +20,4 @@ export function svg(tag, attributes = {}, ...children) {
   return node;
 }
 
-export const percent = value => `${Math.round(100 * value)} %`;
+export const percent = value => `${Math.round(100 * value)}%`;

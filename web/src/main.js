@@ -42,7 +42,8 @@ function showOverview(overview) {
   const estimate = overview.estimate;
   $("estimate").textContent = estimate
     ? `${percent(estimate.value)} right (95% interval ${Math.round(100 * estimate.low)} to ${Math.round(100 * estimate.high)}), ` +
-      `estimated from ${estimate.labels} randomly chosen node${estimate.labels === 1 ? "" : "s"}`
+      `estimated from ${estimate.labels} randomly chosen node${estimate.labels === 1 ? "" : "s"}` +
+      (overview.random_skipped ? `; ${overview.random_skipped} more had no answer, and the estimate says nothing about such nodes` : "")
     : "No estimate yet: label randomly chosen nodes.";
   $("interval").hidden = !estimate;
   if (estimate) {

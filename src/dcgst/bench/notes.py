@@ -17,13 +17,14 @@ EXPLANATION = (
     "`default` preset for all datasets: the paper's self-training combined with simple methods. "
     "Validation labels determine weights and calibration; to keep the protocol of the paper, they "
     "are not trained on (`refit=false`). The last row is the paper's method with its published "
-    "weights and other details tuned for each dataset."
+    "weights; other details are tuned on Cora, CiteSeer and PubMed."
 )
 TUNED = (
-    f"As above, with the baselines tuned for this dataset: the best of {TRIALS} trials of "
-    "`dcgst tune`, by accuracy on the validation nodes of runs 10 to 19 (`results/studies`). The "
-    "last row was tuned in the same way, with as many trials, by details that the paper does not "
-    "specify. DC-GST has its `default` preset, which is the same for all datasets."
+    f"The baselines are tuned for this dataset: the best of {TRIALS} trials of `dcgst tune`, by "
+    "accuracy on the validation nodes of runs 10 to 19 (`results/studies`). For the last row, "
+    "details that the paper does not specify were tuned with as many trials. DC-GST has its "
+    "`default` preset, which is the same for all datasets. Numbers and marks are explained below "
+    "the first table of the results page."
 )
 ABLATION_EXPLANATION = (
     "`paper/…` presets, 2% biased labels, with the published result in parentheses. p-values: "

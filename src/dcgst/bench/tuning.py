@@ -85,8 +85,8 @@ UNSPECIFIED: Space = {
     "edge_pairs": (0, 1000, 3000),
     "accumulate": (False, True),
 }
-"""Details that the paper of DC-GST does not specify: search space of its other
-presets."""
+"""Details that the paper of DC-GST does not specify: search space of all its
+presets but the default."""
 
 
 def space_of(name: str, preset: str) -> Space:

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from dcgst.cli.output import SpreadsheetOption, say
-from dcgst.cli.run_options import RunArgument, check_new_file
-from dcgst.files import write_rows
+from dcgst.cli.output import SpreadsheetOption, say, say_next
+from dcgst.cli.run_options import RunArgument, check_new_table
+from dcgst.files import next_folder, write_rows
 from dcgst.insight import draw_audit
 from dcgst.insight.label_rows import CHOSEN, RANDOM, id_and_label, predictions_of, rows_to_label
 from dcgst.runs import open_run
@@ -30,7 +30,7 @@ def command(
 
     From their labels, dcgst refit estimates how many predictions are right.
     """
-    check_new_file(out)
+    check_new_table(out)
     run = open_run(folder)
     nodes = draw_audit(run, count, seed=seed).tolist()
     more: list[dict[str, Any]] = [{CHOSEN: RANDOM}] * len(nodes)
@@ -44,4 +44,4 @@ def command(
         f"{', '.join(run.graph.class_names[:10])}{', …' if run.graph.num_classes > 10 else ''}.",
         wrap=True,
     )
-    say(f"Next: dcgst refit {folder} --audit {out} -o {folder}-2")
+    say_next("refit", folder, "--audit", out, "-o", next_folder(folder))

@@ -97,6 +97,7 @@ def _facts(run: Run) -> dict[str, object]:
         "estimate": run.estimate.to_json() if run.estimate else None,
         "calibration": run.info["calibration"],
         "expert_weights": run.info["expert_weights"],
+        "expectation": run.info["expectation"],
         "warnings": prediction_warnings(run),
         "seconds": run.info["seconds"],
     }

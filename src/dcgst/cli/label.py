@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from dcgst.cli.output import check_file, say
+from dcgst.cli.output import check_table, say, say_next
 from dcgst.cli.run_options import RunArgument
 from dcgst.errors import InputError
+from dcgst.files import next_folder
 from dcgst.runs import open_run
 
 
@@ -38,7 +39,7 @@ def command(
 
     run = open_run(folder)
     path = labels or folder.resolve().with_name(f"{folder.resolve().name}-labels.csv")
-    check_file(path)
+    check_table(path)
     events, locked = (path.with_name(f"{path.name}.{end}") for end in ("jsonl", "lock"))
     if path.exists() and not events.exists():
         raise InputError(f"{path} exists and is not of dcgst label; choose another file with -o")
@@ -59,9 +60,10 @@ def command(
                 say(f"\n{count} labels: {written}")
                 if session.run is not run:
                     latest = session.run.folder
-                    say(f"Latest fit: {latest}; dcgst compare {folder} {latest}")
-                free = session.next_folder().name
-                say(f"Next: dcgst refit {folder} --labels {written} -o {folder.with_name(free)}")
+                    say(f"Latest fit: {latest}")
+                    say_next("compare", folder, latest)
+                free = folder.with_name(next_folder(folder.resolve()).name)
+                say_next("refit", folder, "--labels", written, "-o", free)
     except Timeout as error:
         raise InputError(
             f"another dcgst label is writing {events}; use its page, or another file with -o"

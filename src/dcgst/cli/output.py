@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,6 +66,18 @@ def check_file(path: Path) -> None:
         raise InputError(f"{path} cannot be written: it is not a regular file")
     check_folder(path.absolute().parent)
     path.absolute().parent.mkdir(parents=True, exist_ok=True)
+
+
+def check_table(path: Path) -> None:
+    """Raise if a table cannot be written to a file, or its name is not that of a CSV file."""
+    check_file(path)
+    if path.suffix.lower() != ".csv":
+        raise InputError(f"{path}: the table is written as CSV; choose a name that ends with .csv")
+
+
+def say_next(*words: object) -> None:
+    """Print a command that the user may run next, quoted for the shell."""
+    say(f"Next: dcgst {shlex.join(str(word) for word in words)}")
 
 
 def check_folder(path: Path) -> None:

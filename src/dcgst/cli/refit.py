@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -42,12 +43,14 @@ def command(
     if out.resolve() == folder.resolve():
         raise InputError("the new run needs another folder than the old one; choose one with -o")
     if not (labels or audit or settings):
-        raise InputError("nothing has changed; add labels with --labels or --audit")
+        raise InputError(
+            "nothing has changed; add labels with --labels or --audit, or settings with --set"
+        )
     run = open_run(folder)
     model = run.new_method()
+    model.set_params(device=device)
     for key, text in split_pairs(settings or []).items():
         model.set_params(**{key: parse_setting(type(model), key, text)})
-    model.set_params(device=device)
     fit_and_show(
         run,
         out,
@@ -61,4 +64,4 @@ def command(
         quiet=quiet,
     )
     if not (json or quiet):
-        say(f"Compare: dcgst compare {folder} {out}", errors)
+        say(f"Compare: {shlex.join(['dcgst', 'compare', str(folder), str(out)])}", errors)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dcgst.cli.output import check_file
+from dcgst.cli.output import check_file, check_table
 from dcgst.errors import InputError
 from dcgst.runs.format.layout import FILES
 
@@ -18,9 +18,9 @@ OutOption = Annotated[
 ]
 
 
-def check_new_file(path: Path) -> None:
-    """Raise if a file exists: a person may have filled it in."""
-    check_file(path)
+def check_new_table(path: Path) -> None:
+    """Raise if a table exists, which a person may have filled in, or cannot be written."""
+    check_table(path)
     if path.exists():
         raise InputError(f"{path} exists; choose another file with -o")
 

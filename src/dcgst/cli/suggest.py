@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from dcgst.cli.output import JsonOption, SpreadsheetOption, cell, console, print_json, say
-from dcgst.cli.run_options import OutOption, RunArgument, check_new_file, check_out
+from dcgst.cli.output import JsonOption, SpreadsheetOption, cell, console, print_json, say, say_next
+from dcgst.cli.run_options import OutOption, RunArgument, check_new_table, check_out
 from dcgst.errors import unknown_name
-from dcgst.files import write_rows
+from dcgst.files import next_folder, write_rows
 from dcgst.insight import draw_audit, suggest
 from dcgst.insight.label_rows import CHOSEN, RANDOM, SUGGESTED, rows_to_label
 from dcgst.insight.suggestion import Suggestion, Suggestions
@@ -41,7 +41,7 @@ def command(
     """
     check_out(out, json, folder)
     if out is not None:
-        check_new_file(out)
+        check_new_table(out)
     run = open_run(folder)
     graph = run.graph
     if class_name is not None and class_name not in graph.class_names:
@@ -73,7 +73,8 @@ def command(
         wrap=True,
     )
     if out is not None:
-        say(f"Next: fill in the labels, then dcgst refit {folder} --labels {out} -o {folder}-2")
+        say("Fill in the labels; rows that stay empty are ignored.")
+        say_next("refit", folder, "--labels", out, "-o", next_folder(folder))
 
 
 def _row(run: Run, suggestion: Suggestion) -> dict[str, Any]:

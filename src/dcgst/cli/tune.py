@@ -55,7 +55,7 @@ def command(
     with progress(f"{method} on {graph.name}", trials, quiet or json) as bar:
 
         def report(count: int, score: float) -> None:
-            bar.describe(f"{count} trials, last {score:.1f} %")
+            bar.describe(f"{count} trials, last {score:.1f}%")
             bar.advance_to(count)
 
         outcome = tune(search, path, trials, workers, report)
@@ -65,8 +65,8 @@ def command(
     best = outcome["best"]
     say(
         f"{len(outcome['trials'])} trials of {method} on {graph.name}, runs {first_run} to "
-        f"{first_run + runs - 1}.\nBest: {best['score']:.1f} % on the validation nodes; {preset}: "
-        f"{outcome['preset_score']:.1f} %."
+        f"{first_run + runs - 1}.\nBest: {best['score']:.1f}% on the validation nodes; {preset}: "
+        f"{outcome['preset_score']:.1f}%."
     )
     settings = " ".join(f"--set {key}={value}" for key, value in best["settings"].items())
     amount = f"--rate {rates[0]}" if rates else f"--per-class {per_class}"

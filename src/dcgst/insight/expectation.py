@@ -22,6 +22,8 @@ def expectation(run: Run, diagnosis: Diagnosis) -> str:
         sources.append(f"two experts agree on {found[AGREEMENT]:.0%} of the nodes")
     if sources:
         source = ", and ".join(sources)
+    elif run.method.calibrated:  # a run of an earlier version
+        source = "expected from left-out labels and the agreement of experts"
     elif run.calibration.nodes:
         source = "the mean probability, calibrated on validation labels"
     else:

@@ -81,19 +81,19 @@ def _new_classes(graph: Graph, table: LabelTable) -> list[str]:
     notes = []
     known = {name.casefold(): name for name in graph.class_names}
     for node_id, name in table.classes.items():
-        if name in graph.class_names:
-            continue
         same = known.get(name.casefold())
+        if same == name:
+            continue
         if same is not None:
             raise InputError(
                 f"{table.path}, {table.rows[node_id]}: the class {name!r} differs from {same!r} in "
                 "letter case only; use one spelling"
             )
+        known[name.casefold()] = name
         note = f"{table.path.name}: {name!r} is a new class"
         similar = get_close_matches(name, graph.class_names, n=1, cutoff=0.8)
         note += f"; did you mean {similar[0]!r}?" if similar else ""
-        if note not in notes:
-            notes.append(note)
+        notes.append(note)
     return notes
 
 
@@ -128,11 +128,11 @@ def _with_classes(
 
 
 def _describe(table: LabelTable, audited: int, changed: list[str]) -> str:
-    note = f"{table.path.name}: {len(table.classes)} labels"
+    note = f"{table.path.name}: {len(table.classes)} label{'' if len(table.classes) == 1 else 's'}"
     if audited:
         note += f", {audited} of them of randomly chosen nodes"
     if table.blank:
-        note += f", {table.blank} rows have no class yet"
+        note += f", {table.blank} without a class yet"
     if changed:
         listed = ", ".join(changed[:MOST_LISTED]) + (", …" if len(changed) > MOST_LISTED else "")
         note += f"; {len(changed)} replace another class ({listed})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,15 @@ MOST_TEXT = 2000
 """Characters of a value to show."""
 
 
-def make_card(run: Run, node: int, state: LabelState, *, hide_predictions: bool) -> dict[str, Any]:
+def make_card(run: Run, node: int, state: LabelState, *, hidden: Set[int]) -> dict[str, Any]:
     """Id, columns, neighbors, and the likeliest classes of a node.
 
     Args:
         run: the run.
         node: position of the node.
         state: what was labeled since.
-        hide_predictions: of this node and its neighbors, so that they do not bias the person.
+        hidden: nodes whose predictions are not shown, so that they do not bias the person. If
+            this node is one of them, those of its neighbors are not shown either.
     """
     graph = run.graph
     node_id = str(graph.ids[node])
@@ -30,7 +32,7 @@ def make_card(run: Run, node: int, state: LabelState, *, hide_predictions: bool)
     order = np.argsort(-graph.degrees[neighbors], kind="stable")
     shown = neighbors[order][:MOST_NEIGHBORS].tolist()
     proba = run.result.proba[node]
-    likeliest = [] if hide_predictions else np.argsort(-proba, kind="stable")[:LIKELIEST].tolist()
+    likeliest = [] if node in hidden else np.argsort(-proba, kind="stable")[:LIKELIEST].tolist()
     return {
         "node": node,
         "id": node_id,
@@ -38,7 +40,10 @@ def make_card(run: Run, node: int, state: LabelState, *, hide_predictions: bool)
         "given": _given(run, node),
         "columns": {name: values[node][:MOST_TEXT] for name, values in run.table.items()},
         "degree": len(neighbors),
-        "neighbors": [_neighbor(run, other, state, hide_predictions) for other in shown],
+        "neighbors": [
+            _neighbor(run, other, state, hide_prediction=node in hidden or other in hidden)
+            for other in shown
+        ],
         "edges": _edges_between(run, shown),
         "likeliest": [
             {"name": graph.class_names[code], "probability": round(float(proba[code]), 3)}
@@ -53,10 +58,10 @@ def _given(run: Run, node: int) -> str:
     return str(run.graph.class_names[run.graph.labels[node]])
 
 
-def _neighbor(run: Run, node: int, state: LabelState, hide_predictions: bool) -> dict[str, Any]:
+def _neighbor(run: Run, node: int, state: LabelState, *, hide_prediction: bool) -> dict[str, Any]:
     node_id = str(run.graph.ids[node])
     label = state.classes.get(node_id) or _given(run, node)
-    predicted = "" if hide_predictions else run.graph.class_names[run.result.proba[node].argmax()]
+    predicted = "" if hide_prediction else run.graph.class_names[run.result.proba[node].argmax()]
     return {"node": node, "id": node_id, "label": label, "predicted": predicted}
 
 

@@ -15,28 +15,28 @@ PREDICTED, GIVEN, LABELED = 0, 1, 2
 """Sources of a class on the map."""
 
 
-def estimate_of(run: Run, state: LabelState, node_of: Mapping[str, int]) -> Estimate | None:
+def estimate_of(run: Run, base: Run, state: LabelState) -> Estimate | None:
     """Accuracy of a run, from random labels that its predictions do not know; None without any.
 
     It is about the nodes that nobody has chosen to label.
 
     Args:
         run: the run.
-        state: what was labeled since.
-        node_of: position of each node by id.
+        base: the run before any label of the session.
+        state: what was labeled in the session.
     """
     names, proba = run.graph.class_names, run.result.proba
     truth = {}
-    if run.audited:
-        audited = np.flatnonzero(run.split.val[0]).tolist()
-        truth = {node: names[run.graph.labels[node]] for node in audited}
+    if base.audited:
+        audited = np.flatnonzero(base.split.val[0]).tolist()
+        truth = {node: base.graph.class_names[base.graph.labels[node]] for node in audited}
     population = run.split.pool[0].copy()
     for node_id, name in state.classes.items():
-        node = node_of[node_id]
-        if node_id not in state.random:
-            population[node] = False
-        elif not run.split.train[0][node]:
+        node = run.graph.node_of[node_id]
+        if node in truth or (node_id in state.random and not run.split.train[0][node]):
             truth[node] = name
+        else:
+            population[node] = False
     if not truth:
         return None
     nodes = np.array(sorted(truth))
@@ -44,7 +44,10 @@ def estimate_of(run: Run, state: LabelState, node_of: Mapping[str, int]) -> Esti
     predicted = proba[nodes].argmax(axis=1)
     right = np.array([names[c] == truth[n] for n, c in zip(nodes, predicted, strict=True)])
     return estimate_share(
-        right, confidence[nodes], confidence[population], calibrated=run.method.calibrated
+        right,
+        confidence[nodes],
+        confidence[population],
+        calibrated=run.audited and run.method.calibrated,
     )
 
 

@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcgst.errors import InputError
-from dcgst.files import write_rows
+from dcgst.files import next_folder
 from dcgst.insight import draw_audit, suggest
 from dcgst.insight.comparison import compare
-from dcgst.insight.label_rows import CHOSEN, RANDOM, SUGGESTED, id_and_label
+from dcgst.insight.label_rows import RANDOM, SUGGESTED
 from dcgst.insight.suggestion import CANDIDATES, similarity_space
 from dcgst.io.table import clean_cell
 from dcgst.label.cards import make_card
+from dcgst.label.export import label_rows, write_labels
 from dcgst.label.figures import estimate_of, map_points
 from dcgst.label.journal import LABEL, Journal
 from dcgst.label.layout import landmark_positions, quick_positions
@@ -68,6 +69,7 @@ class Session:
         self.class_names = list(run.graph.class_names)
         for name in dict.fromkeys(journal.state.classes.values()):
             self._know_class(name)
+        self.drawn: set[int] = set()  # random nodes that were shown
         self.random_order: list[int] = []
         if run.split.pool[0].any():
             count = int(run.split.pool[0].sum())
@@ -127,6 +129,8 @@ class Session:
             for kind in kinds:
                 node = self._next_node(client, kind)
                 if node is not None:
+                    if kind == RANDOM:
+                        self.drawn.add(node)
                     return self.card(client, node, kind)
             self.shown.pop(client, None)
             return None
@@ -149,6 +153,8 @@ class Session:
     def card(self, client: str, node: int, chosen: str | None = None) -> dict[str, Any]:
         """What a client shows of a node; predictions are hidden for randomly chosen ones.
 
+        A randomly chosen node stays one if the person looks at other nodes and comes back.
+
         Args:
             client: the browser tab.
             node: position of the node.
@@ -158,14 +164,18 @@ class Session:
             raise InputError(f"there is no node at position {node}")
         with self.lock:
             before = self.shown.get(client)
-            if chosen is None:
+            waiting = {other for other in self.drawn if not self._decided(other)}
+            if chosen is None and node in waiting:
+                chosen = RANDOM
+            elif chosen is None:
                 same = before is not None and before.node == node
                 chosen = before.chosen if before is not None and same else SELECTED
             self.shown[client] = Shown(node, chosen, time.monotonic())
-            hidden = chosen == RANDOM
-            card = make_card(self.run, node, self.journal.state, hide_predictions=hidden)
+            if chosen == RANDOM:
+                waiting.add(node)
+            card = make_card(self.run, node, self.journal.state, hidden=waiting)
             reason = next((s for s in self.suggestions if s["node"] == node), None)
-            return {**card, "chosen": chosen, "reason": None if hidden else reason}
+            return {**card, "chosen": chosen, "reason": None if chosen == RANDOM else reason}
 
     def search(self, text: str) -> list[dict[str, Any]]:
         """Nodes whose id contains a text, the shortest ids first."""
@@ -184,10 +194,10 @@ class Session:
         if not nodes or not all(0 <= node < len(ids) for node in nodes):
             raise InputError("a decision needs at least one node of the graph")
         name = name.strip()
-        if kind == LABEL:
-            _check_name(name)
         with self.lock:
-            if chosen == RANDOM and not set(nodes) <= set(self.random_order):
+            if kind == LABEL:
+                self._check_name(name)
+            if chosen == RANDOM and not self.base.split.pool[0][list(nodes)].all():
                 chosen = SELECTED
             self.journal.decide(kind, client, [str(ids[node]) for node in nodes], name, chosen)
             if kind == LABEL:
@@ -217,8 +227,8 @@ class Session:
         """Counts, estimate, state of the fit."""
         with self.lock:
             state = self.journal.state
-            random = [i for i in state.random if i in state.classes]
-            estimate = estimate_of(self.run, state, self.node_of)
+            random = state.random & state.classes.keys()
+            estimate = estimate_of(self.run, self.base, state)
             return {
                 "run": self.run.folder.name,
                 "classes": self.class_names,
@@ -226,6 +236,7 @@ class Session:
                 "labels": len(state.classes),
                 "random": len(random),
                 "skipped": len(state.skipped),
+                "random_skipped": len(state.random & state.skipped),
                 "given": int(self.base.split.given[0].sum()),
                 "estimate": None if estimate is None else asdict(estimate),
                 "suggestions": len(self.suggestions),
@@ -243,25 +254,13 @@ class Session:
 
     def label_rows(self) -> list[dict[str, Any]]:
         """The labels as rows for ``dcgst refit --labels``."""
-        id_column, label_column = id_and_label(self.base)
         with self.lock:
-            state = self.journal.state
-            return [
-                {
-                    id_column: node_id,
-                    label_column: name,
-                    CHOSEN: RANDOM if node_id in state.random else SUGGESTED,
-                }
-                for node_id, name in state.classes.items()
-            ]
+            return label_rows(self.base, self.journal.state)
 
     def write_export(self) -> Path | None:
         """Write the labels as a table; None if there are none."""
-        rows = self.label_rows()
-        if not rows:
-            return None
-        write_rows(self.export, rows)
-        return self.export
+        with self.lock:
+            return write_labels(self.export, self.base, self.journal)
 
     def start_refit(self) -> None:
         """Fit the base run again with all labels, in another process."""
@@ -272,28 +271,26 @@ class Session:
             if path is None:
                 raise InputError("there are no new labels to fit to")
             self.comparison = None
-            self.refit.start(self.base.folder, path, self.next_folder(), self._show_new_run)
-
-    def next_folder(self) -> Path:
-        """A folder for the next fit that does not exist yet."""
-        number = 2
-        while (folder := self.base.folder.with_name(f"{self.base.folder.name}-{number}")).exists():
-            number += 1
-        return folder
+            folder = next_folder(self.base.folder)
+            self.refit.start(self.base.folder, path, folder, self._show_new_run)
 
     def _show_new_run(self, folder: Path) -> None:
         """Show the predictions of a fit that has ended."""
         new = open_run(folder)
-        found = asdict(compare(self.run, new))
+        both = self.run.split.pool[0] & new.split.pool[0]
+        found = asdict(compare(self.run, new)) if both.any() else None
         with self.lock:
             self.comparison = found
             self.run = new
             self.version += 1
         self._suggest()
 
-
-def _check_name(name: str) -> None:
-    if not 0 < len(name) <= MAX_NAME:
-        raise InputError(f"the name of a class needs 1 to {MAX_NAME} characters")
-    if clean_cell(name) != name:
-        raise InputError(f"{name!r} means a missing value in tables; choose another name")
+    def _check_name(self, name: str) -> None:
+        if not 0 < len(name) <= MAX_NAME:
+            raise InputError(f"the name of a class needs 1 to {MAX_NAME} characters")
+        if clean_cell(name) != name:
+            raise InputError(f"{name!r} means a missing value in tables; choose another name")
+        known = {other.casefold(): other for other in self.class_names}
+        if name not in self.class_names and name.casefold() in known:
+            same = known[name.casefold()]
+            raise InputError(f"{name!r} differs from {same!r} in letter case only; use {same!r}")

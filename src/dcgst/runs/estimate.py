@@ -39,7 +39,7 @@ class RunEstimate:
 def estimate_run(run: Run) -> RunEstimate:
     """Estimate from the validation labels of a run, which must be those of random nodes.
 
-    The predictions for these nodes come from networks that were not trained on their labels.
+    The predictions for these nodes come from fits that were not trained on their labels.
     """
     audited, pool = run.split.val[0], run.split.pool[0]
     proba, truth = run.result.proba, run.graph.labels[audited]

@@ -54,7 +54,7 @@ class Result:
         expert_weights: weight of each expert and student in the prediction; empty if the method
             combines none.
         expectation: what is known about the accuracy without a random sample: :data:`LEFT_OUT`
-            and :data:`AGREEMENT`, as far as the method finds them out.
+            and :data:`AGREEMENT`, as far as the method computes them.
         models: one fitted :class:`Backbone` per replica; empty if the method has none.
         stage_predictions: ``(n,)`` predicted classes of each stage, until the runner has compared
             them with the truth.

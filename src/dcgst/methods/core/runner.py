@@ -22,7 +22,7 @@ from dcgst.graph import UNKNOWN, Graph
 from dcgst.methods.core.prior import follow_shares, shares_of
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result, average
-from dcgst.methods.pooling import confidence_scale
+from dcgst.methods.pooling import confidence_scale, mean_confidence
 from dcgst.nn.base import Backbone
 from dcgst.numerics.graph_tensors import GraphTensors
 from dcgst.splits import Split
@@ -139,9 +139,13 @@ def restore_confidence(
     """
     if not pool.any():
         return mean
-    target = np.mean([replica.proba[pool].max(1).mean() for replica in replicas])
-    log_proba = torch.from_numpy(mean).clamp_min(1e-9).log()[None]
-    scale = confidence_scale(log_proba, torch.tensor([target]), torch.from_numpy(pool)[None])
+    nodes = torch.from_numpy(pool)[None]
+    log_proba, *each = (
+        torch.from_numpy(proba).clamp_min(1e-9).log()[None]
+        for proba in (mean, *(replica.proba for replica in replicas))
+    )
+    target = torch.stack([mean_confidence(own, nodes) for own in each]).mean(0)
+    scale = confidence_scale(log_proba, target, nodes)
     scaled = (scale[:, None, None] * log_proba).softmax(-1)[0].numpy()
     return np.where(unchanged[:, None], mean, scaled)
 

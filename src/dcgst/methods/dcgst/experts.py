@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -240,7 +239,7 @@ def fit_experts(
         left-out training labels in each fit.
     """
     predictions = dict(first)
-    left_out = [math.nan] * problem.num_fits
+    left_out: list[float] = []
     for kind in FITTED:
         if kind.name not in predictions:
             alone = replace(problem, checkpoint=problem.checkpoint.within(kind.name))

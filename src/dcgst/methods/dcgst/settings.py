@@ -49,8 +49,8 @@ class Settings(NeuralMethod):
     """The settings of :class:`DCGST`.
 
     The ``paper/`` presets have the published weights and learning rate. Details that the paper does
-    not specify are the best of 28 trials of ``dcgst tune`` for each dataset, which started from the
-    ``untuned/`` presets.
+    not specify are the best of 28 trials of ``dcgst tune`` for each dataset but ogbn-arxiv, which
+    started from the ``untuned/`` presets.
     """
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
