@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from dcgst.numerics.columns import weight_columns
 from dcgst.numerics.normalize import scale_rows, scale_to_one, unit_rows
 from dcgst.numerics.scale import inverse_power_of_two, inverse_power_of_two_array
-from dcgst.numerics.smoothing import weight_columns
 from dcgst.numerics.sparse import SparseMatrix
 from dcgst.shift.cmd import cmd
 

@@ -8,15 +8,17 @@ import scipy.sparse as sp
 import torch
 
 from dcgst.datasets import synthetic
+from dcgst.numerics import smoothing
+from dcgst.numerics.columns import leading_directions, times, transposed_times, weight_columns
 from dcgst.numerics.normalize import normalize_adjacency, unit_rows
 from dcgst.numerics.smoothing import (
     FILTERS,
     SHAPES,
+    Components,
     Filter,
-    SmoothedFeatures,
+    Smoother,
     smoothed_components,
     views_of,
-    weight_columns,
 )
 from dcgst.numerics.sparse import SparseMatrix
 
@@ -71,7 +73,9 @@ def test_many_steps_of_a_filter_approach_personalized_pagerank(operator):
 def test_views_are_singular_vectors_times_a_power_of_their_values(graph, operator, kind, whitening):
     x = torch.tensor(graph.features)
     features = x if kind == "dense" else SparseMatrix.from_scipy(sp.csr_array(x.numpy()))
-    view = SmoothedFeatures(features, operator, Filter(0.1, 4), 3, iterations=50).view(3, whitening)
+    smoother, by = Smoother(operator), Filter(0.1, 4)
+    z = smoother.smooth(smoother.reduce(features), by)
+    view = Components.of(z, smoother.connected, 3).view(3, whitening)
     left, values = components_by_numpy(operator, x, 0.1, 4)
     expected = left[:, :3] * values[:3] ** (1 - whitening)
     # The sign of a singular vector is arbitrary: compare inner products.
@@ -109,6 +113,64 @@ def test_every_filter_has_unit_rows_of_weighted_and_plain_features(graph, operat
         assert len(of_filter) == 2 * len(SHAPES)
         for view in of_filter:
             torch.testing.assert_close(view.norm(dim=1), torch.ones(60))
-        most = max(dimensions for dimensions, _ in SHAPES)
-        plain = SmoothedFeatures(unit_rows(x), operator, smooth, most).view(*SHAPES[0])
+        smoother = Smoother(operator)
+        z = smoother.smooth(unit_rows(x), smooth)
+        plain = Components.of(z, smoother.connected, 128).view(*SHAPES[0])
         torch.testing.assert_close(of_filter[len(SHAPES)], unit_rows(plain))
+
+
+def test_the_transpose_of_smoothing(operator, rng):
+    smoother, by = Smoother(operator), Filter(0.1, 3)
+    left, right = (torch.tensor(rng.normal(size=(60, 2)), dtype=torch.float32) for _ in range(2))
+    forward = (left * smoother.connected).T @ smoother.smooth(right, by)
+    back = smoother.transposed(left * smoother.connected, by).T @ right
+    torch.testing.assert_close(forward, back, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_wide_features_are_reduced_to_the_leading_directions(operator, rng, kind, monkeypatch):
+    """Ten columns carry the variance of forty; eight directions explain nearly all of it."""
+    monkeypatch.setattr(smoothing, "MOST_COLUMNS", 20)
+    x = rng.normal(size=(60, 10)) * 2.0 ** -np.arange(10) @ rng.normal(size=(10, 40))
+    x = torch.tensor(x + 1e-3 * rng.normal(size=(60, 40)), dtype=torch.float32)
+    features = x if kind == "dense" else SparseMatrix.from_scipy(sp.csr_array(x.numpy()))
+    smoother, by = Smoother(operator), Filter(0.1, 4)
+    reduced = smoother.reduce(features)
+    assert reduced.shape == (60, 20)
+    z = smoother.smooth(reduced, by)
+    view = Components.of(z, smoother.connected, 8).view(8, 0.0)
+    left, values = components_by_numpy(operator, x, 0.1, 4)
+    expected = left[:, :8] * values[:8]
+    difference = np.linalg.norm((view @ view.T).numpy() - expected @ expected.T)
+    assert difference < 0.01 * np.linalg.norm(expected @ expected.T)
+
+
+def test_directions_are_the_right_singular_vectors(rng):
+    x = torch.tensor(rng.normal(size=(50, 12)) * 0.5 ** np.arange(12), dtype=torch.float32)
+    found = leading_directions(x, 3, iterations=30)
+    _, _, right = np.linalg.svd(x.numpy(), full_matrices=False)
+    expected = right[:3].T @ right[:3]
+    np.testing.assert_allclose(found @ found.T, expected, atol=1e-3)
+
+
+def test_products_with_sparse_and_dense_features(rng):
+    x = torch.tensor(rng.normal(size=(5, 4)), dtype=torch.float32)
+    sparse = SparseMatrix.from_scipy(sp.csr_array(x.numpy()))
+    right, left = torch.rand(4, 2), torch.rand(5, 2)
+    torch.testing.assert_close(times(sparse, right), x @ right)
+    torch.testing.assert_close(transposed_times(sparse, left), x.T @ left)
+    torch.testing.assert_close(times(x, right), x @ right)
+    torch.testing.assert_close(transposed_times(x, left), x.T @ left)
+
+
+def test_isolated_nodes_do_not_make_components():
+    adjacency = sp.csr_array(([1.0, 1.0], ([0, 1], [1, 0])), shape=(4, 4))
+    smoother = Smoother(normalize_adjacency(SparseMatrix.from_scipy(adjacency)))
+    assert smoother.connected.flatten().tolist() == [1, 1, 0, 0]
+    z = smoother.center(torch.tensor([[1.0, 0.0], [3.0, 0.0], [2.0, 50.0], [7.0, 0.0]]))
+    found = Components.of(z, smoother.connected, 2)
+    assert found.values.tolist() == pytest.approx([2**0.5, 0], abs=1e-6)
+    assert abs(found.left[:, 0]).tolist() == pytest.approx([2**-0.5, 2**-0.5, 0, 5 / 2**0.5])
+    assert (found.left[:, 1] == 0).all(), "its value is zero"
+    alone = Smoother(normalize_adjacency(SparseMatrix.from_scipy(sp.csr_array((3, 3)))))
+    assert alone.connected.sum() == 3

@@ -8,9 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dcgst.numerics.columns import ColumnWeights, times
 from dcgst.numerics.normalize import Features, unit_rows
 from dcgst.numerics.products import spmm
-from dcgst.numerics.smoothing import ColumnWeights, Filter, SmoothedFeatures
+from dcgst.numerics.smoothing import Components, Filter, Smoother
 from dcgst.numerics.sparse import SparseMatrix
 
 HOPS = ("0 hops", "1 hop", "2 hops", "3 hops")
@@ -69,13 +70,15 @@ class Propagation:
             normalized: ``(n, n)`` symmetrically normalized adjacency with self-loops.
         """
         weights = ColumnWeights.of(x)
-        components = SmoothedFeatures(unit_rows(weights(x)), normalized, NO_SMOOTHING, DIMENSIONS)
-        projection = components.projection()
+        weighted, smoother = unit_rows(weights(x)), Smoother(normalized)
+        directions = smoother.directions(weighted, NO_SMOOTHING)
+        reduced = smoother.center(times(weighted, directions))
+        right = Components.of(reduced, smoother.connected, DIMENSIONS).right
         # A graph with fewer nodes than dimensions has fewer components.
-        missing = min(DIMENSIONS, x.shape[1]) - projection.shape[1]
-        projection = F.pad(projection, (0, missing))
-        plain = F.pad(components.view(DIMENSIONS, 0.0), (0, missing))
-        offset = (_product(unit_rows(weights(x)), projection) - plain).mean(0)
+        missing = min(DIMENSIONS, x.shape[1]) - right.shape[1]
+        projection = F.pad(directions @ right, (0, missing))
+        projected = times(weighted, projection)
+        offset = (projected - smoother.center(projected)).mean(0)
         size = _degrees(adjacency).log1p()
         degree = torch.stack([size.mean(), size.std(correction=0).clamp_min(1e-12)])
         found = cls(weights.factor, weights.center, projection, offset, offset, degree)
@@ -88,7 +91,7 @@ class Propagation:
     ) -> list[Tensor]:
         """``(n, k)`` means of the projected features by hops, and their PageRank means."""
         weighted = unit_rows(ColumnWeights(self.factor, self.center)(x))
-        reduced = _product(weighted, self.projection) - self.offset
+        reduced = times(weighted, self.projection) - self.offset
         degrees = _degrees(adjacency).clamp_min(1e-12)
         blocks = [reduced]
         for _ in HOPS[1:]:
@@ -110,10 +113,6 @@ class Propagation:
         }
         mean, std = self.degree
         return {**blocks, DEGREE: (_degrees(adjacency).log1p() - mean) / std}
-
-
-def _product(x: Features, right: Tensor) -> Tensor:
-    return spmm(x, right) if isinstance(x, SparseMatrix) else x @ right
 
 
 def _degrees(adjacency: SparseMatrix) -> Tensor:

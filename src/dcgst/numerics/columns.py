@@ -1,0 +1,93 @@
+"""Weights of feature columns, and their reduction to fewer columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from dcgst.engine.random import Streams, derive
+from dcgst.numerics.linalg import orthonormalize
+from dcgst.numerics.normalize import Features
+from dcgst.numerics.products import spmm
+from dcgst.numerics.scale import inverse_power_of_two
+from dcgst.numerics.sparse import SparseMatrix
+
+MOST_COLUMNS = 256
+"""Features with more columns are reduced before they are smoothed."""
+
+
+def weight_columns(x: Features) -> Features:
+    """Weight columns by information: tf-idf for sparse features, unit variance for dense."""
+    return ColumnWeights.of(x)(x)
+
+
+@dataclass(frozen=True)
+class ColumnWeights:
+    """A linear map of each column.
+
+    Attributes:
+        factor: ``(d,)`` that each column is multiplied by.
+        center: ``(d,)`` subtracted from dense columns afterwards.
+    """
+
+    factor: Tensor
+    center: Tensor
+
+    @classmethod
+    def of(cls, x: Features) -> ColumnWeights:
+        """Inverse document frequency for sparse features, the standard score for dense."""
+        if isinstance(x, SparseMatrix):
+            nodes, columns = x.shape
+            having = torch.bincount(x.pattern.indices, minlength=columns)
+            idf = ((1 + nodes) / (1 + having)).log() + 1
+            return cls(idf, torch.zeros_like(idf))
+        scale = inverse_power_of_two(x.abs().amax(0))
+        std = (x * scale).std(0, correction=0)
+        factor = scale / torch.where(std > 0, std, 1.0)
+        return cls(factor, (x * factor).mean(0))
+
+    def __call__(self, x: Features) -> Features:
+        if isinstance(x, SparseMatrix):
+            return x.with_values(x.values * self.factor[x.pattern.indices])
+        return x * self.factor - self.center
+
+
+def leading_directions(
+    x: Features,
+    count: int,
+    smooth: Callable[[Tensor], Tensor] = lambda z: z,
+    smooth_transposed: Callable[[Tensor], Tensor] = lambda z: z,
+    iterations: int = 2,
+) -> Tensor:
+    """``(d, count)`` orthonormal directions that span most of the variance of smoothed features.
+
+    They are found by block power iteration. The smoothed features are never formed.
+
+    Args:
+        x: ``(n, d)`` features.
+        count: number of directions, at most n and d.
+        smooth: a linear map of the nodes, applied to ``(n, k)``.
+        smooth_transposed: its transpose.
+        iterations: of the block iteration.
+    """
+    columns = x.shape[1]
+    device = x.values.device if isinstance(x, SparseMatrix) else x.device
+    start = Streams([derive(0, 0)]).uniform(columns, count)[0] - 0.5
+    directions = start.to(device)
+    for _ in range(iterations):
+        basis = orthonormalize(smooth(times(x, directions)))
+        directions = orthonormalize(transposed_times(x, smooth_transposed(basis)))
+    return directions
+
+
+def times(x: Features, right: Tensor) -> Tensor:
+    """``(n, k)`` product of features and a matrix ``(d, k)``."""
+    return spmm(x, right) if isinstance(x, SparseMatrix) else x @ right
+
+
+def transposed_times(x: Features, left: Tensor) -> Tensor:
+    """``(d, k)`` product of the transposed features and a matrix ``(n, k)``."""
+    return spmm(x.transposed, left) if isinstance(x, SparseMatrix) else x.T @ left
