@@ -40,6 +40,7 @@ class Purpose(IntEnum):
     BOOTSTRAP = 91
     AUDIT = 92
     FOLDS = 93
+    BATCHES = 94
 
 
 def derive(seed: int, *path: int) -> int:

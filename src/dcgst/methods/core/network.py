@@ -28,6 +28,9 @@ Loss = Callable[[Output, Tensor, Tensor], Tensor]
 -1 where a fit has none.
 """
 
+ROWS_PER_EPOCH = 1024
+"""An epoch of a network without edges uses at most so many labeled rows, drawn at random."""
+
 
 @dataclass(eq=False, kw_only=True)
 class NeuralMethod(Method):
@@ -157,13 +160,11 @@ class Network:
     ) -> Callable[[], Tensor]:
         """Return a function that computes the loss ``(R,)`` of ``(R, n)`` labels, with dropout.
 
-        Without edges and with dense features, only the labeled rows of each fit are computed.
+        Without edges and with dense features, only the labeled rows of each fit are computed: all
+        of them, or :data:`ROWS_PER_EPOCH` drawn again in each epoch.
         """
         if loss is None and self.model.hops == 0 and isinstance(self.x, Tensor):
-            rows, targets = own_rows(labels)
-            streams = Streams(seeds, labels.device, (targets >= 0).sum(1).tolist())
-            x = self.x[rows]
-            return lambda: cross_entropy(self.model(x, self.operator, streams).logits, targets)
+            return self._loss_of_rows(self.x, labels, seeds)
         streams, rows = Streams(seeds, labels.device), labeled_rows(labels)
         targets = labels[:, rows]
 
@@ -172,6 +173,27 @@ class Network:
             if loss is None:
                 return cross_entropy(output.logits, targets)
             return loss(output, rows, targets)
+
+        return compute
+
+    def _loss_of_rows(
+        self, x: Tensor, labels: Tensor, seeds: Sequence[int]
+    ) -> Callable[[], Tensor]:
+        rows, targets = own_rows(labels)
+        counts = (targets >= 0).sum(1)
+        used = counts.clamp_max(ROWS_PER_EPOCH).tolist()
+        streams = Streams(seeds, labels.device, used)
+        if rows.shape[1] <= ROWS_PER_EPOCH:
+            chosen = x[rows]
+            return lambda: cross_entropy(self.model(chosen, self.operator, streams).logits, targets)
+        batches = Streams([derive(seed, Purpose.BATCHES) for seed in seeds], labels.device)
+        everything = torch.arange(ROWS_PER_EPOCH, device=labels.device)
+
+        def compute() -> Tensor:
+            drawn = (batches.uniform(ROWS_PER_EPOCH) * counts[:, None]).long()
+            positions = torch.where(counts[:, None] > ROWS_PER_EPOCH, drawn, everything)
+            logits = self.model(x[rows.gather(1, positions)], self.operator, streams).logits
+            return cross_entropy(logits, targets.gather(1, positions))
 
         return compute
 

@@ -1,0 +1,63 @@
+"""Training of networks without edges: batches of labeled rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from dcgst.datasets import synthetic
+from dcgst.methods import SIGN
+from dcgst.methods.core import network
+from dcgst.methods.core.problem import Problem
+from dcgst.numerics.graph_tensors import GraphTensors
+from dcgst.splits import sample
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """Two fits: 20 and 80 labels."""
+    graph = synthetic(300, 4, features=8, seed=1)
+    splits = [sample(graph, "uniform", per_class=count, runs=1) for count in (5, 20)]
+    labels = np.concatenate([np.where(split.train, graph.labels, -1) for split in splits])
+    tensors = GraphTensors(graph.features, graph.adjacency)
+    return Problem.build(tensors, labels, graph.num_classes, seeds=(3, 4))
+
+
+def losses(problem, rows, monkeypatch):
+    """The first losses of each fit, with at most so many rows per epoch."""
+    monkeypatch.setattr(network, "ROWS_PER_EPOCH", rows)
+    net = SIGN().create_network(problem)
+    compute = net.training_loss(problem.train_labels, (5, 6))
+    return torch.stack([compute().detach() for _ in range(4)])
+
+
+def test_few_rows_are_all_used_whatever_other_fits_have(problem, monkeypatch):
+    both = losses(problem, 32, monkeypatch)
+    alone = replace(problem, train_labels=problem.train_labels[:1], seeds=problem.seeds[:1],
+                    val_labels=problem.val_labels[:1], pool=problem.pool[:1])  # fmt: skip
+    monkeypatch.setattr(network, "ROWS_PER_EPOCH", 32)
+    compute = SIGN().create_network(alone).training_loss(alone.train_labels, (5,))
+    expected = torch.stack([compute().detach() for _ in range(4)])
+    torch.testing.assert_close(both[:, :1], expected)
+
+
+def test_many_rows_are_drawn_again_in_each_epoch(problem, monkeypatch):
+    everything = losses(problem, 100, monkeypatch)
+    batches = losses(problem, 32, monkeypatch)
+    assert (batches[:, 1] != everything[:, 1]).all()
+    assert len(set(batches[:, 1].tolist())) == 4
+    torch.testing.assert_close(batches, losses(problem, 32, monkeypatch))
+
+
+def test_batches_learn_as_well_as_all_rows(monkeypatch):
+    graph = synthetic(600, 4, features=8, seed=1)
+    split = sample(graph, "uniform", per_class=60, runs=1)
+    accuracy = []
+    for rows in (1000, 48):
+        monkeypatch.setattr(network, "ROWS_PER_EPOCH", rows)
+        accuracy.append(SIGN(epochs=60).fit(graph, split).score(graph, split.pool[0]))
+    assert accuracy[0] > 0.8
+    assert accuracy[1] > accuracy[0] - 0.04
