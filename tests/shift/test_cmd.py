@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcgst.shift import cmd, labeled_shift
-from dcgst.shift.cmd import WeightedCMD, value_range
+from dcgst.shift.cmd import CMDFrom, WeightedCMD, value_range
 
 
 def samples(seed: int, m: int = 7, n: int = 9, d: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
@@ -153,3 +153,12 @@ class TestWeightedCMD:
         distance = WeightedCMD(self.z, self.nodes, target=pool, fixed=labeled)
         weights = torch.full((2, 4), 0.4, dtype=torch.float64, requires_grad=True)
         assert torch.autograd.gradcheck(distance, weights)
+
+
+def test_the_cmd_of_many_samples_from_one():
+    rng = torch.Generator().manual_seed(4)
+    target = 3 * torch.randn(200, 5, generator=rng) + 1
+    from_target = CMDFrom(target)
+    for size in (1, 7, 200):
+        torch.testing.assert_close(from_target(target[:size]), cmd(target[:size], target))
+    assert float(CMDFrom(torch.ones(4, 2))(torch.ones(2, 2))) == 0

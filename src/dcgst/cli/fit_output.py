@@ -11,6 +11,7 @@ from rich.table import Table
 
 from dcgst.cli.output import cell, console, errors, print_json, say, training_progress
 from dcgst.insight import diagnose, write_report
+from dcgst.insight.diagnosis import Diagnosis
 from dcgst.insight.expectation import expectation
 from dcgst.io import Input, add_labels
 from dcgst.methods import Method
@@ -72,11 +73,12 @@ def fit_and_show(
     except KeyboardInterrupt:
         say(f"Interrupted. Repeat the command with --resume to continue in {out}.", errors)
         raise typer.Exit(130) from None
-    page = write_report(run) if report else None
-    if json:
+    diagnosis = None if json and not report else diagnose(run.graph, run.chosen_labels)
+    page = write_report(run, diagnosis=diagnosis) if report else None
+    if json or diagnosis is None:
         print_json(_facts(run))
         return
-    _show(run)
+    _show(run, diagnosis)
     say(f"\nPredictions: {out / 'predictions.csv'}")
     if page is not None:
         say(f"Report: {page}")
@@ -103,9 +105,8 @@ def _facts(run: Run) -> dict[str, object]:
     }
 
 
-def _show(run: Run) -> None:
+def _show(run: Run, diagnosis: Diagnosis) -> None:
     """Print the estimate, and the number of nodes and the mean probability of each class."""
-    diagnosis = diagnose(run.graph, run.chosen_labels)
     say(f"{run.estimate}.\n" if run.estimate else f"{expectation(run, diagnosis)}\n", wrap=True)
     estimated = ["share (95% interval)"] if run.estimate else []
     table = Table("class", "nodes", "given", "mean probability", *estimated, box=None)

@@ -24,6 +24,9 @@ from dcgst.splits import Split
 DRAWS = 200
 """Random node sets to compare the labeled nodes with."""
 
+ROUNDING = 1e-7
+"""Distances that differ by less are equal."""
+
 SIGNIFICANCE = 0.05
 MIN_EDGES = 10
 """Edges between labeled nodes below which their homophily is not judged."""
@@ -212,7 +215,9 @@ def _shifts(graph: Graph, labeled_nodes: NDArray[np.int64], seed: int) -> list[S
     n, count, order = graph.num_nodes, labeled_nodes.size, graph.id_order
     draws = [order[rng.choice(n, count, replace=False)] for _ in range(DRAWS)]
     found = distances(graph, [labeled_nodes, *draws])
-    p_values = holm([float((1 + (v[1:] >= v[0]).sum()) / len(v)) for v in found.values()])
+    p_values = holm(
+        [float((1 + (v[1:] >= v[0] - ROUNDING).sum()) / len(v)) for v in found.values()]
+    )
     return [
         Shift(
             name,

@@ -14,7 +14,7 @@ from dcgst.graph import Graph
 from dcgst.numerics.normalize import random_walk
 from dcgst.numerics.smoothing import Filter, smoothed_components
 from dcgst.numerics.sparse import SparseMatrix
-from dcgst.shift.cmd import cmd
+from dcgst.shift.cmd import CMDFrom
 
 HOPS = 4
 """Smoothing steps of the representation."""
@@ -42,8 +42,8 @@ def distances(graph: Graph, sets: NodeSets) -> dict[str, NDArray[np.float64]]:
 
 def cmd_distances(z: Tensor, sets: NodeSets) -> NDArray[np.float64]:
     """CMD of each set from all nodes in a representation ``(n, d)``."""
-    support = (z.amax() - z.amin()).clamp_min(1e-12)
-    return np.array([float(cmd(z[s], z, support=support)) for s in sets])
+    from_all = CMDFrom(z)
+    return np.array([float(from_all(z[s])) for s in sets])
 
 
 def degree_distances(graph: Graph, sets: NodeSets) -> NDArray[np.float64]:

@@ -60,6 +60,45 @@ def cmd(
     return total
 
 
+class CMDFrom:
+    """CMD of many samples from the same one, whose moments are computed once.
+
+    The support is the range of its values.
+
+    Args:
+        target: ``(n, d)``.
+        moments: the highest moment.
+
+    Example:
+        >>> target = torch.tensor([[0.0], [1.0], [4.0]])
+        >>> float(CMDFrom(target)(target[:2])) == float(cmd(target[:2], target))
+        True
+    """
+
+    def __init__(self, target: Tensor, moments: int = 5) -> None:
+        self.support = value_range(target, target)
+        self.mean = target.mean(0)
+        self.central = self._central((target - self.mean) / self.support, moments)
+
+    def __call__(self, sample: Tensor) -> Tensor:
+        """The CMD of a sample ``(m, d)``, a scalar."""
+        scaled = (sample - self.mean) / self.support
+        mean = scaled.mean(0)
+        central = self._central(scaled - mean, len(self.central) + 1)
+        differences = torch.cat([mean[None], central - self.central])
+        total: Tensor = torch.linalg.vector_norm(differences, dim=1).sum()
+        return total
+
+    @staticmethod
+    def _central(centered: Tensor, moments: int) -> Tensor:
+        """``(moments - 1, d)`` central moments from the second on."""
+        power, means = centered, []
+        for _ in range(moments - 1):
+            power = power * centered
+            means.append(power.mean(0))
+        return torch.stack(means)
+
+
 def labeled_shift(z: Tensor, labeled: Tensor, pool: Tensor) -> Tensor:
     """``(R,)`` CMD between labeled and pool nodes in a representation ``(R, n, d)``.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dcgst.evaluate.calibration import expected_calibration_error, reliability
 from dcgst.files import write_text
-from dcgst.insight.diagnosis import DRAWS, diagnose
+from dcgst.insight.diagnosis import DRAWS, Diagnosis, diagnose
 from dcgst.insight.expectation import expectation
 from dcgst.insight.report.charts import BLUE, GRAY, ORANGE, Line, color_of, line_chart
 from dcgst.insight.report.layout import positions, shown_nodes
@@ -31,7 +31,11 @@ SOURCES = (GIVEN, PSEUDO, PREDICTED)
 
 
 def write_report(
-    run: Run, path: Path | None = None, *, evaluation: RunEvaluation | None = None
+    run: Run,
+    path: Path | None = None,
+    *,
+    evaluation: RunEvaluation | None = None,
+    diagnosis: Diagnosis | None = None,
 ) -> Path:
     """Write the report of a run as one HTML file.
 
@@ -40,24 +44,28 @@ def write_report(
         path: the file; default ``report.html`` in the run folder.
         evaluation: result of ``run.evaluate``, to be shown; default: of the classes in the graph
             that the fit did not use.
+        diagnosis: of the labels, if it is known already.
 
     Returns:
         the path.
     """
     path = path or run.folder / REPORT
-    write_text(path, render(run, evaluation))
+    write_text(path, render(run, evaluation, diagnosis))
     return path
 
 
-def render(run: Run, evaluation: RunEvaluation | None = None) -> str:
+def render(
+    run: Run, evaluation: RunEvaluation | None = None, diagnosis: Diagnosis | None = None
+) -> str:
     """The HTML page; it needs no other file and no network."""
-    return render_template("report.html", **_content(run, evaluation))
+    if diagnosis is None:
+        diagnosis = diagnose(run.graph, run.chosen_labels)
+    return render_template("report.html", **_content(run, evaluation, diagnosis))
 
 
-def _content(run: Run, evaluation: RunEvaluation | None) -> dict[str, Any]:
+def _content(run: Run, evaluation: RunEvaluation | None, diagnosis: Diagnosis) -> dict[str, Any]:
     sources = sources_of(run.result)
     pool = [row for row in run.predictions if row["source"] != GIVEN]
-    diagnosis = diagnose(run.graph, run.chosen_labels)
     if evaluation is None and (run.evaluation_nodes & run.split.pool[0]).any():
         evaluation = run.evaluate()
     return {
