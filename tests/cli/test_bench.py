@@ -101,6 +101,8 @@ def test_mistakes_in_a_settings_file_are_reported(text, message, tmp_path):
         (["--set", "hidden=wide"], "hidden must be a whole number, got 'wide'"),
         (["--config", "missing.toml"], "missing.toml cannot be read: No such file"),
         (["--preset", "best"], "unknown preset of gcn 'best'"),
+        (["--suite", "--sampler", "degree"], "leave out --rate, --per-class, --sampler, --preset"),
+        ([*SMALL, "--results", "b.jsonl"], "--results and --workers belong to --suite"),
         ([*SMALL, "--rate", 0.1], "set a label rate or labels per class, not both"),
     ],
 )
@@ -179,3 +181,12 @@ def test_the_demo_writes_a_run_with_a_report(quick_demo, tmp_path):
     assert "expected calibration error" in (tmp_path / "run" / "report.html").read_text()
     (tmp_path / "file").write_text("")
     assert dcgst("demo", "-o", tmp_path / "file" / "run").code == 2
+
+
+def test_the_suite_names_the_graphs_that_it_leaves_out(tmp_path, monkeypatch):
+    monkeypatch.setattr("dcgst.cli.bench.available_graphs", lambda: ["digits"])
+    monkeypatch.setattr("dcgst.cli.bench.run_suite", lambda *_: None)
+    done = dcgst("bench", "--suite", "--results", tmp_path / "suite.jsonl")
+    assert done.code == 0
+    assert "Warning: 13 of 14 graphs are left out" in done.err
+    assert "cora_ml, amazon_photo" in " ".join(done.err.split())

@@ -217,3 +217,27 @@ def test_compare_prints_what_changed_and_whether_it_helped(run_folder, audit, tm
     found = json.loads(dcgst("compare", run_folder, second, "--json").out)
     assert found["audit"]["nodes"] == 24
     assert found["compared"] == 54
+
+
+def test_a_class_that_may_be_misspelled_is_a_warning_also_if_quiet(run_folder, tmp_path):
+    labels = write_table(tmp_path / "more.csv", ["id", "kind"], [["n020", "apple"]])
+    first = dcgst("refit", run_folder, "--labels", labels, "-o", tmp_path / "one", "--quiet")
+    assert "Warning" not in first.err
+    labels = write_table(tmp_path / "more.csv", ["id", "kind"], [["n021", "aple"]])
+    done = dcgst("refit", tmp_path / "one", "--labels", labels, "-o", tmp_path / "two", "--quiet")
+    assert "Warning: more.csv, line 2: 'aple' is a new class; did you mean 'apple'?" in done.err
+
+
+def test_columns_of_a_label_table_are_those_of_the_node_table(run_folder, tmp_path):
+    labels = write_table(tmp_path / "more.csv", ["who", "kind"], [["n020", "a"]])
+    done = dcgst("refit", run_folder, "--labels", labels, "-o", tmp_path / "one")
+    assert done.code == 2
+    assert "cannot guess the id column" in done.words
+    assert "call it 'id' as in the node table" in done.words
+
+
+def test_refit_takes_known_class_shares(run_folder, tmp_path):
+    done = dcgst("refit", run_folder, "--prior", "a=0.5", "-o", tmp_path / "one", "--no-report")
+    assert done.code == 0, done.err
+    info = json.loads((tmp_path / "one" / "run.json").read_text())
+    assert info["settings"]["prior"] == {"a": 0.5}

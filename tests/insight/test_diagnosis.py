@@ -217,3 +217,18 @@ def test_a_graph_without_labels_is_refused():
     graph = synthetic(50, 2, features=4).with_labels(np.full(50, -1))
     with pytest.raises(InputError, match="nothing to diagnose"):
         diagnose(graph)
+
+
+def test_homophily_is_not_judged_if_one_class_has_most_labels():
+    """30 edges between labeled nodes; two of three connect the same class, most of them one."""
+    left = np.zeros(30, dtype=int)
+    right = np.where(np.arange(30) % 3 == 0, 1, 0)
+    graph = Graph.from_edges(
+        np.stack([np.arange(30), np.arange(30) + 30]),
+        np.ones((60, 1)),
+        np.concatenate([left, right]),
+    )
+    found = diagnose(graph, np.ones(60, dtype=bool))
+    assert found.homophily == pytest.approx(2 / 3)
+    assert found.homophily_by_chance > 0.6
+    assert found.homophilous is None

@@ -117,13 +117,29 @@ def test_new_classes_are_added_in_natural_order(data, table):
 def test_new_classes_are_noted_and_other_letter_case_is_refused(data, table):
     found = add_labels(data, [table("one", c="blu", d="green")])
     assert found.notes[:2] == (
-        "one.csv: 'blu' is a new class; did you mean 'blue'?",
-        "one.csv: 'green' is a new class",
+        "Warning: one.csv, line 2: 'blu' is a new class; did you mean 'blue'? If so, fix it and "
+        "fit again",
+        "one.csv, line 3: 'green' is a new class",
     )
     with pytest.raises(InputError, match=r"two\.csv, line 2: the class 'BLUE' differs from 'blue'"):
         add_labels(data, [table("two", c="BLUE")])
     with pytest.raises(InputError, match=r"three\.csv, line 3: the class 'foo' differs from 'Foo'"):
         add_labels(data, [table("three", c="Foo", d="foo")])
+
+
+def test_a_misspelled_class_disappears_when_it_is_corrected(data, table):
+    wrong = add_labels(data, [table("one", c="blu", d="green")])
+    assert wrong.graph.class_names == ("blu", "blue", "green", "red")
+    right = add_labels(wrong, [table("two", c="blue")])
+    assert right.graph.class_names == ("blue", "green", "red")
+    assert names_of(right.graph)[2:4] == ["blue", "green"]
+    back = add_labels(data, [table("three", a="blue"), table("four", a="red")])
+    assert back.graph.class_names == data.graph.class_names
+
+
+def test_an_audit_alone_is_nothing_to_train_on(data, table):
+    with pytest.raises(InputError, match="give some of them with --labels instead of --audit"):
+        add_labels(data, audit=[table("one", a="red", b="blue", c="red")])
 
 
 def test_a_table_that_is_not_filled_in_raises(data, table):

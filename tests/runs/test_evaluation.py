@@ -70,3 +70,8 @@ def test_without_nodes_to_evaluate_the_message_says_why(run):
         run.evaluate(given)
     with pytest.raises(InputError, match="none of the ids is in the run"):
         run.evaluate({"nobody": "0"})
+
+
+def test_a_table_without_classes_is_named_as_such(run):
+    with pytest.raises(InputError, match="no row has a class"):
+        run.evaluate({})

@@ -15,6 +15,7 @@ from dcgst.bench.protocol import Labels, Record, run_cell
 from dcgst.bench.records import Records
 from dcgst.bench.suite import (
     FLOORS,
+    GRAPHS,
     available_graphs,
     gap_table,
     regimes_of,
@@ -28,6 +29,7 @@ from dcgst.cli.output import (
     cell,
     check_file,
     console,
+    errors,
     print_json,
     say,
     training_progress,
@@ -64,11 +66,12 @@ def command(
         int | None, typer.Option(help="Labels per class, instead of a rate.")
     ] = None,
     sampler: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="uniform, degree, ppr-s, released, official, or package.module:function."
+            help="uniform, degree, ppr-s, released, official, or package.module:function.  "
+            "[default: ppr-s]"
         ),
-    ] = "ppr-s",
+    ] = None,
     runs: Annotated[
         int | None, typer.Option(help="Number of runs.  [default: 10; in the suite 5]")
     ] = None,
@@ -93,8 +96,11 @@ def command(
         typer.Option(min=1, help="Suite: cells to run in parallel.  [default: one per core]"),
     ] = None,
     results: Annotated[
-        Path, typer.Option(help="Suite: file of records; cells in it are not run again.")
-    ] = Path("suite.jsonl"),
+        Path | None,
+        typer.Option(
+            help="Suite: file of records; cells in it are not run again.  [default: suite.jsonl]"
+        ),
+    ] = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -103,18 +109,32 @@ def command(
     pairs = _check_pairs(split_pairs(settings or []), names)
     own = {name: _settings(name, config, pairs, device) for name in names}
     if suite:
-        if rate is not None or per_class is not None or preset != "default":
-            raise InputError("--suite has its own labels; leave out --rate, --per-class, --preset")
+        if rate is not None or per_class is not None or sampler or preset != "default":
+            raise InputError(
+                "--suite has its own labels; leave out --rate, --per-class, --sampler, --preset"
+            )
         for name in names:
             make_method(name, "default", own[name])  # raises before any computation
             own[name].pop("device", None)
         graphs = list(split_list(dataset)) if dataset else available_graphs()
+        missing = [] if dataset else [name for name in GRAPHS if name not in graphs]
+        if missing:
+            say(
+                f"Warning: {len(missing)} of {len(GRAPHS)} graphs are left out, because they are "
+                f"not in $DCGST_DATA: {', '.join(missing)}.",
+                errors,
+                wrap=True,
+            )
         cells = suite_cells(
             graphs, names, runs=5 if runs is None else runs, first_run=first_run, settings=own
         )
-        run_suite(cells, names, results, device or "auto", workers, json, quiet)
+        run_suite(
+            cells, names, results or Path("suite.jsonl"), device or "auto", workers, json, quiet
+        )
         return
-    runs = 10 if runs is None else runs
+    if results is not None or workers is not None:
+        raise InputError("--results and --workers belong to --suite")
+    runs, sampler = 10 if runs is None else runs, sampler or "ppr-s"
     if sampler != "official" and rate is None and per_class is None:
         per_class = PER_CLASS
     labels = Labels(sampler, rate, per_class, runs, first_run)

@@ -78,7 +78,7 @@ def command(
     with training_progress("run with a report", model.count_trainings(), quiet) as callback:
         run = fit(_first_run(graph), out, model, overwrite=True, callbacks=[callback])
     say(f"Report of run 0: {write_report(run)}")
-    say("Next: dcgst fit nodes.csv edges.csv for your own graph, dcgst bench --help")
+    say("Next: dcgst fit nodes.csv edges.csv --label COLUMN for your own graph, dcgst bench --help")
 
 
 def _show(graph: Graph, records: list[Record]) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dcgst.cli.fit_output import AuditOption, LabelsOption, fit_and_show
+from dcgst.cli.fit_output import AuditOption, LabelsOption, PriorOption, fit_and_show
 from dcgst.cli.graph_options import with_graph_options
 from dcgst.cli.output import JsonOption, QuietOption, SpreadsheetOption, check_folder
 from dcgst.cli.settings import make_method, split_pairs
@@ -34,13 +34,7 @@ def command(
         int | None, typer.Option(min=1, help=f"Fits to average.  [default: {REPLICAS}]")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
-    prior: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CLASS=SHARE,…",
-            help="Known class shares of the nodes to predict: fraud=0.06,ok=0.94.",
-        ),
-    ] = None,
+    prior: PriorOption = None,
     labels: LabelsOption = None,
     audit: AuditOption = None,
     validate: Annotated[

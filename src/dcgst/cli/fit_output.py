@@ -34,6 +34,14 @@ AuditOption = Annotated[
     ),
 ]
 
+PriorOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CLASS=SHARE,…",
+        help="Known class shares of the nodes to predict: fraud=0.06,ok=0.94.",
+    ),
+]
+
 
 def fit_and_show(
     source: Input | Run,
@@ -53,8 +61,8 @@ def fit_and_show(
     """Fit with a progress bar, write the report, and print what was found."""
     known = source.as_input() if isinstance(source, Run) else source
     data = add_labels(known, labels, audit)
-    if not (json or quiet):
-        for note in data.notes[len(known.notes) :]:
+    for note in data.notes[len(known.notes) :]:
+        if note.startswith("Warning") or not (json or quiet):
             say(f"  {note}", errors)
     validation = validate > 0 or "val" in data.graph.masks
     trainings = model.count_trainings(validation) * model.replicas

@@ -64,6 +64,8 @@ def command(
                     say_next("compare", folder, latest)
                 free = folder.with_name(next_folder(folder.resolve()).name)
                 say_next("refit", folder, "--labels", written, "-o", free)
+            else:
+                say("\nNo labels.")
     except Timeout as error:
         raise InputError(
             f"another dcgst label is writing {events}; use its page, or another file with -o"

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dcgst.cli.fit_output import AuditOption, LabelsOption, fit_and_show
+from dcgst.cli.fit_output import AuditOption, LabelsOption, PriorOption, fit_and_show
 from dcgst.cli.output import JsonOption, QuietOption, check_folder, errors, say
 from dcgst.cli.run_options import RunArgument
 from dcgst.cli.settings import split_pairs
@@ -26,6 +26,7 @@ def command(
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="A setting; may be repeated."),
     ] = None,
+    prior: PriorOption = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted fit.")] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an existing run.")
@@ -42,14 +43,15 @@ def command(
     check_folder(out)
     if out.resolve() == folder.resolve():
         raise InputError("the new run needs another folder than the old one; choose one with -o")
-    if not (labels or audit or settings):
+    if not (labels or audit or settings or prior):
         raise InputError(
             "nothing has changed; add labels with --labels or --audit, or settings with --set"
         )
     run = open_run(folder)
     model = run.new_method()
     model.set_params(device=device)
-    for key, text in split_pairs(settings or []).items():
+    pairs = [*(settings or []), *([] if prior is None else [f"prior={prior}"])]
+    for key, text in split_pairs(pairs).items():
         model.set_params(**{key: parse_setting(type(model), key, text)})
     fit_and_show(
         run,

@@ -24,6 +24,9 @@ from dcgst.splits import Split
 DRAWS = 200
 """Random node sets to compare the labeled nodes with."""
 
+MOST_BY_CHANCE = 0.6
+"""If one class has most labels, the edges between them say little about other classes."""
+
 ROUNDING = 1e-7
 """Distances that differ by less are equal."""
 
@@ -186,7 +189,7 @@ def _homophily(graph: Graph, labeled: NDArray[np.bool_]) -> dict[str, Any]:
         }
     share = np.bincount(np.concatenate([left, right]), minlength=graph.num_classes) / (2 * count)
     chance = float((share**2).sum())
-    judged = count >= MIN_EDGES and chance < 1
+    judged = count >= MIN_EDGES and chance <= MOST_BY_CHANCE
     higher = binomtest(same, count, min(chance, 1.0), alternative="greater").pvalue
     far_higher = binomtest(same, count, (1 + chance) / 2, alternative="less").pvalue
     return {

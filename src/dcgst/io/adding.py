@@ -55,12 +55,18 @@ def add_labels(
         known = int((given & ~random)[audited].sum())
         if known:
             notes.append(
-                f"{known} randomly chosen nodes of {table.path.name} had a label already; an audit "
-                "is a random sample of nodes without one"
+                f"{known} randomly chosen nodes of {table.path.name} had a label already. They now "
+                "belong to the audit; it should be a random sample of nodes without a label"
             )
         random[audited] = True
         given[nodes] = True
         audits = audits or audited.size > 0
+    graph = _without_lost_classes(graph, data.graph)
+    if audits and not (given & ~random).any():
+        raise InputError(
+            "all labels are of randomly chosen nodes, so there are none to train on; give some of "
+            "them with --labels instead of --audit"
+        )
     if random.any():  # validation nodes that are not random become training nodes
         graph = replace(graph, masks={**graph.masks, "train": given & ~random, "val": random})
     elif graph.masks:
@@ -90,9 +96,10 @@ def _new_classes(graph: Graph, table: LabelTable) -> list[str]:
                 "letter case only; use one spelling"
             )
         known[name.casefold()] = name
-        note = f"{table.path.name}: {name!r} is a new class"
+        note = f"{table.path.name}, {table.rows[node_id]}: {name!r} is a new class"
         similar = get_close_matches(name, graph.class_names, n=1, cutoff=0.8)
-        note += f"; did you mean {similar[0]!r}?" if similar else ""
+        if similar:
+            note = f"Warning: {note}; did you mean {similar[0]!r}? If so, fix it and fit again"
         notes.append(note)
     return notes
 
@@ -125,6 +132,18 @@ def _with_classes(
     ]
     labels[nodes] = new
     return replace(graph, labels=labels, class_names=tuple(class_names)), changed
+
+
+def _without_lost_classes(graph: Graph, before: Graph) -> Graph:
+    """Remove classes all of whose labels were replaced, such as misspelled ones."""
+    had = {before.class_names[code] for code in np.unique(before.labels[before.labels != UNKNOWN])}
+    have = {graph.class_names[code] for code in np.unique(graph.labels[graph.labels != UNKNOWN])}
+    kept = tuple(name for name in graph.class_names if name in have or name not in had)
+    if kept == graph.class_names:
+        return graph
+    recoded = [kept.index(name) if name in kept else UNKNOWN for name in graph.class_names]
+    labels = np.array([*recoded, UNKNOWN], dtype=np.int64)[graph.labels]
+    return replace(graph, labels=labels, class_names=kept)
 
 
 def _describe(table: LabelTable, audited: int, changed: list[str]) -> str:

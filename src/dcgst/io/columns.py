@@ -158,7 +158,12 @@ def feature_columns(columns: Columns, resolved: NodeColumns, nodes: Table) -> li
 
 
 def find_column(
-    table: Table, given: str | None, hint: str | None, standard: Sequence[str], option: str
+    table: Table,
+    given: str | None,
+    hint: str | None,
+    standard: Sequence[str],
+    what: str,
+    remedy: str | None = None,
 ) -> str:
     """Return the given column, else the hint if the table has it, else one with a standard name.
 
@@ -167,7 +172,8 @@ def find_column(
         given: name of the column, as given by the user.
         hint: name of that column in another table.
         standard: standard names.
-        option: option that names the column, for the message.
+        what: ``id`` or ``label``, for the message.
+        remedy: what to do, for the message; default: to use the option ``--id`` or ``--label``.
     """
     if given is not None:
         table.column(given)
@@ -176,8 +182,9 @@ def find_column(
         return hint
     for name in _matching(table.names, standard):
         return name
+    remedy = remedy or f"name it with --{what}"
     raise InputError(
-        f"cannot guess a column of {table.path}; name it with {option}; the columns are: "
+        f"cannot guess the {what} column of {table.path}; {remedy}; the columns are: "
         f"{', '.join(table.names[:20])}"
     )
 

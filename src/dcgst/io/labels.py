@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,13 +67,20 @@ def read_label_table(
     """
     table = read_table(Path(path), delimiter)
     hints = hints or Columns()
-    id_column = find_column(table, id_column, hints.id, ID_NAMES, "--id")
-    label_column = find_column(table, label_column, hints.label, LABEL_NAMES, "--label")
+    id_column = find_column(table, id_column, hints.id, ID_NAMES, "id", _remedy(hints.id, ID_NAMES))
+    label_column = find_column(
+        table, label_column, hints.label, LABEL_NAMES, "label", _remedy(hints.label, LABEL_NAMES)
+    )
     if id_column == label_column:
         raise InputError(
             f"column {id_column!r} of {path} cannot be both the id and the label column"
         )
     return _read_rows(table, id_column, label_column)
+
+
+def _remedy(of_nodes: str | None, standard: Sequence[str]) -> str | None:
+    """Commands that know the node table have no options for the columns of other tables."""
+    return f"call it {of_nodes!r} as in the node table, or {standard[0]!r}" if of_nodes else None
 
 
 def _read_rows(table: Table, id_column: str, label_column: str) -> LabelTable:

@@ -54,6 +54,8 @@ def evaluate_run(run: Run, classes: Mapping[str, str]) -> RunEvaluation:
     graph, nodes = run.graph, run.graph.node_of
     unknown = tuple(node_id for node_id in classes if node_id not in nodes)
     found = {nodes[node_id]: name for node_id, name in classes.items() if node_id in nodes}
+    if not classes:
+        raise InputError("there is no node to evaluate on: no row has a class")
     given = run.split.given[0]
     used = {node: name for node, name in found.items() if not given[node]}
     if not used:

@@ -31,7 +31,7 @@ def prediction_warnings(run: Run) -> list[str]:
         )
     train = run.graph.labels[run.split.train[0]]
     labeled = np.bincount(train[train != UNKNOWN], minlength=len(predicted)) / train.size
-    if run.info["settings"].get("prior") is None:
+    if run.info["settings"].get("prior") is None and not run.audited:
         difference = np.abs(predicted - labeled)
         if difference.sum() / 2 > LARGE_DIFFERENCE:
             most = np.argsort(-difference, kind="stable")[:3]
