@@ -49,6 +49,7 @@ def test_purposes_differ_and_keep_their_values():
         "BOOTSTRAP": 91,
         "AUDIT": 92,
         "FOLDS": 93,
+        "BATCHES": 94,
     }
     assert len(set(values.values())) == len(values)
 

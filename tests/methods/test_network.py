@@ -6,14 +6,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
 from dcgst.datasets import synthetic
-from dcgst.methods import SIGN
+from dcgst.methods import MLP, SIGN
 from dcgst.methods.core import network
 from dcgst.methods.core.problem import Problem
 from dcgst.numerics.graph_tensors import GraphTensors
 from dcgst.splits import sample
+
+
+def problem_adjacency() -> sp.csr_array:
+    return synthetic(300, 4, features=8, seed=1).adjacency
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +55,25 @@ def test_many_rows_are_drawn_again_in_each_epoch(problem, monkeypatch):
     assert (batches[:, 1] != everything[:, 1]).all()
     assert len(set(batches[:, 1].tolist())) == 4
     torch.testing.assert_close(batches, losses(problem, 32, monkeypatch))
+
+
+def test_labeled_rows_of_sparse_features_are_made_dense(problem, monkeypatch):
+    x = np.random.default_rng(0).random((300, 40)) * (
+        np.random.default_rng(1).random((300, 40)) < 0.1
+    )
+    features = sp.csr_array(x.astype(np.float32))
+    tensors = GraphTensors(features, problem_adjacency())
+    own = replace(problem, graph=tensors)
+    dense = replace(problem, graph=GraphTensors(features.toarray(), problem_adjacency()))
+    found, expected = (
+        MLP().create_network(each).training_loss(each.train_labels, (5, 6))()
+        for each in (own, dense)
+    )
+    torch.testing.assert_close(found, expected)
+    monkeypatch.setattr(network, "MOST_DENSE", 10)
+    fallback = MLP().create_network(own).training_loss(own.train_labels, (5, 6))()
+    assert fallback.shape == (2,)
+    assert not torch.equal(fallback, found), "dropout is drawn for all nodes"
 
 
 def test_batches_learn_as_well_as_all_rows(monkeypatch):

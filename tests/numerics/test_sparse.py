@@ -33,6 +33,7 @@ def dense_of(matrix: SparseMatrix) -> torch.Tensor:
 
 
 def test_scipy_round_trip(matrix):
+    np.testing.assert_array_equal(matrix.to_dense(), matrix.to_scipy().toarray())
     again = SparseMatrix.from_scipy(matrix.to_scipy(), dtype=torch.float64)
     assert again.shape == matrix.shape == (9, 6)
     assert torch.equal(dense_of(again), dense_of(matrix))

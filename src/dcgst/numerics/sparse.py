@@ -134,6 +134,11 @@ class SparseMatrix:
         parts = (self.values, self.pattern.indices, self.pattern.indptr)
         return sp.csr_array(tuple(part.numpy(force=True) for part in parts), shape=self.shape)
 
+    def to_dense(self) -> Tensor:
+        """``(rows, columns)``; all replicas must share the values."""
+        dense = self.values.new_zeros(self.shape)
+        return dense.index_put((self.pattern.rows, self.pattern.indices), self.values)
+
     @property
     def shape(self) -> tuple[int, int]:
         return self.pattern.num_rows, self.pattern.num_cols

@@ -31,6 +31,9 @@ Loss = Callable[[Output, Tensor, Tensor], Tensor]
 ROWS_PER_EPOCH = 1024
 """An epoch of a network without edges uses at most so many labeled rows, drawn at random."""
 
+MOST_DENSE = 100_000_000
+"""Sparse features of labeled nodes are made dense if they have at most so many entries."""
+
 
 @dataclass(eq=False, kw_only=True)
 class NeuralMethod(Method):
@@ -160,12 +163,18 @@ class Network:
     ) -> Callable[[], Tensor]:
         """Return a function that computes the loss ``(R,)`` of ``(R, n)`` labels, with dropout.
 
-        Without edges and with dense features, only the labeled rows of each fit are computed: all
-        of them, or :data:`ROWS_PER_EPOCH` drawn again in each epoch.
+        Without edges, only the labeled rows of each fit are computed: all of them, or
+        :data:`ROWS_PER_EPOCH` drawn again in each epoch.
         """
-        if loss is None and self.model.hops == 0 and isinstance(self.x, Tensor):
-            return self._loss_of_rows(self.x, labels, seeds)
-        streams, rows = Streams(seeds, labels.device), labeled_rows(labels)
+        rows = labeled_rows(labels)
+        if loss is None and self.model.hops == 0:
+            if not isinstance(self.x, SparseMatrix):
+                return self._loss_of_rows(self.x, labels, seeds)
+            if len(rows) * self.x.shape[1] <= MOST_DENSE:
+                return self._loss_of_rows(
+                    self.x.select_rows(rows).to_dense(), labels[:, rows], seeds
+                )
+        streams = Streams(seeds, labels.device)
         targets = labels[:, rows]
 
         def compute() -> Tensor:
