@@ -43,7 +43,7 @@ class Filter:
 
     def step(self, operator: SparseMatrix, z: Tensor, x: Tensor) -> Tensor:
         """One step; the operator may hold some rows only if ``x`` holds the same rows."""
-        return (1 - self.teleport) * spmm(operator, z) + self.teleport * x
+        return spmm(operator, z).mul_(1 - self.teleport).add_(x, alpha=self.teleport)
 
 
 REDUCE_BY = Filter(0.1, 2)
