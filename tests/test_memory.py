@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,7 @@ import psutil
 import pytest
 
 from dcgst import InputError, memory
-from dcgst.memory import available_memory, check_memory, parse_size
+from dcgst.memory import available_memory, check_memory, no_collection, parse_size
 
 
 @pytest.mark.parametrize(
@@ -127,3 +129,16 @@ def test_cached_files_of_a_control_group_count_as_free(tmp_path, monkeypatch):
 )
 def test_errors_that_mean_missing_memory(error, expected):
     assert memory.is_out_of_memory(error) == expected
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_garbage_collection_is_paused_and_restored(enabled):
+    before = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        with contextlib.suppress(ZeroDivisionError), no_collection():
+            assert not gc.isenabled()
+            _ = 1 / 0
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if before else gc.disable)()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -55,6 +57,22 @@ def limit_memory(size: int) -> None:
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
         with contextlib.suppress(ValueError):  # a lower hard limit applies already
             resource.setrlimit(resource.RLIMIT_DATA, (size, hard))
+
+
+@contextlib.contextmanager
+def no_collection() -> Iterator[None]:
+    """Pause garbage collection.
+
+    Reading a large table creates millions of texts that are all kept. The collector would visit
+    them again and again, which takes as long as reading them.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -19,7 +19,7 @@ from dcgst.shift.cmd import CMDFrom
 HOPS = 4
 """Smoothing steps of the representation."""
 
-PAGERANK = Filter(teleport=0.1, hops=40)
+PAGERANK = Filter(teleport=0.1, hops=15)
 SHIFT_NAMES = {
     "features": "features",
     "degree": "number of neighbors",

@@ -52,26 +52,25 @@ def read_edges(
                [1]]), weights=None, num_dropped=1)
     """
     position = {node_id: index for index, node_id in enumerate(ids)}
-    rows, pairs = [], []
-    ends_of_rows = zip(edges.column(columns.source), edges.column(columns.target), strict=True)
-    for row, ends in enumerate(ends_of_rows):
-        unknown_id = next((node_id for node_id in ends if node_id not in position), None)
-        if unknown_id is None:
-            rows.append(row)
-            pairs.append([position[node_id] for node_id in ends])
-        elif not drop_unknown:
-            raise InputError(
-                f"{edges.where(row)}: no node has the id {unknown_id!r}"
-                f"{_suggest_id(unknown_id, position)}; fix it, or drop such edges with "
-                "--drop-unknown"
-            )
-    if all(first == second for first, second in pairs):
+    ends = [edges.column(columns.source), edges.column(columns.target)]
+    pairs = np.array([[position.get(node_id, -1) for node_id in end] for end in ends])
+    unknown = (pairs < 0).any(axis=0)
+    if unknown.any() and not drop_unknown:
+        row = int(unknown.argmax())
+        unknown_id = ends[0 if pairs[0, row] < 0 else 1][row]
+        raise InputError(
+            f"{edges.where(row)}: no node has the id {unknown_id!r}"
+            f"{_suggest_id(unknown_id, position)}; fix it, or drop such edges with --drop-unknown"
+        )
+    rows = np.flatnonzero(~unknown)
+    pairs = pairs[:, rows]
+    if (pairs[0] == pairs[1]).all():
         raise InputError(
             f"{edges.path} has no edge between two different nodes of the node table; at least one "
             "is required"
         )
     weights = None if columns.weight is None else _read_weights(edges, columns.weight, rows)
-    return Edges(np.array(pairs, dtype=np.int64).T, weights, len(edges) - len(rows))
+    return Edges(pairs, weights, len(edges) - len(rows))
 
 
 def has_header(edges: Table, ids: Sequence[str]) -> bool:
@@ -90,7 +89,7 @@ def header_as_row(table: Table) -> Table:
     return Table(table.path, columns, [table.header_line, *table.lines], unit=table.unit)
 
 
-def _read_weights(edges: Table, column: str, rows: Sequence[int]) -> NDArray[np.float64]:
+def _read_weights(edges: Table, column: str, rows: NDArray[np.int64]) -> NDArray[np.float64]:
     weights = edges.numbers(column)[rows]
     invalid = np.flatnonzero(np.isnan(weights) | (weights < 0))
     if len(invalid):

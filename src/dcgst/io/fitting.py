@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from dcgst.io.features import TOKEN_PATTERN, ColumnEncoder, FeatureEncoder
-from dcgst.io.table import Table, is_decimal_comma, parse_number
+from dcgst.io.table import Table, are_numbers, is_decimal_comma, parse_number
 
 MAX_GUESSED_CATEGORIES = 50
 """A column with more distinct values is not guessed to be a category."""
@@ -94,7 +94,7 @@ def _guess_kind(distinct: Collection[str], num_present: int) -> str | None:
         distinct: distinct values of the column.
         num_present: number of rows whose value is not missing.
     """
-    if all(parse_number(text) is not None for text in distinct):
+    if are_numbers(distinct):
         return "number"
     if len(distinct) <= min(MAX_GUESSED_CATEGORIES, max(2, num_present // 2)):
         return "category"

@@ -28,6 +28,7 @@ from dcgst.io.nodes import describe_classes, read_ids, read_labels
 from dcgst.io.npz import read_npz_graph
 from dcgst.io.table import Table
 from dcgst.io.table_files import read_table
+from dcgst.memory import no_collection
 from dcgst.numerics.spectral import spectral_features
 
 NUM_SPECTRAL_FEATURES = 64
@@ -109,17 +110,18 @@ def read(
     if isinstance(nodes, Input):
         return nodes
     columns = columns or Columns()
-    loaded = _load(nodes, edges, columns, delimiter)
-    if isinstance(loaded, Graph):
-        return Input(loaded, notes=loaded.notes)
-    return _from_tables(
-        *loaded,
-        columns,
-        drop_unknown=drop_unknown,
-        encoder=encoder,
-        class_names=class_names,
-        labels_needed=labels_needed,
-    )
+    with no_collection():
+        loaded = _load(nodes, edges, columns, delimiter)
+        if isinstance(loaded, Graph):
+            return Input(loaded, notes=loaded.notes)
+        return _from_tables(
+            *loaded,
+            columns,
+            drop_unknown=drop_unknown,
+            encoder=encoder,
+            class_names=class_names,
+            labels_needed=labels_needed,
+        )
 
 
 def _load(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,10 +73,15 @@ class Table:
         Raises:
             InputError: if a value is not a number, or not within ±``MAX_MAGNITUDE``.
         """
-        numbers = np.full(len(self), np.nan)
-        for row, text in enumerate(self.column(name)):
-            if text:
-                numbers[row] = self._number(row, name, text)
+        texts = self.column(name)
+        try:
+            numbers = np.array([float(text) if text else np.nan for text in texts])
+        except ValueError:
+            numbers = np.array([np.inf])
+        if (np.abs(numbers) > MAX_MAGNITUDE).any():
+            for row, text in enumerate(texts):
+                if text:
+                    self._check_number(row, name, text)
         return numbers
 
     def position(self, row: int) -> str:
@@ -87,7 +92,7 @@ class Table:
         """File and position of a row, for messages."""
         return f"{self.path}, {self.position(row)}"
 
-    def _number(self, row: int, name: str, text: str) -> float:
+    def _check_number(self, row: int, name: str, text: str) -> None:
         number = parse_number(text)
         if number is None:
             fix = "fix the value, or leave the cell empty"
@@ -102,7 +107,6 @@ class Table:
                 f"most {MAX_MAGNITUDE:g}, got {text[:40]!r}; leave the cell empty if the value is "
                 "unknown"
             )
-        return number
 
 
 def parse_number(text: str) -> float | None:
@@ -116,6 +120,21 @@ def parse_number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
+
+
+def are_numbers(texts: Iterable[str]) -> bool:
+    """Whether all texts represent numbers.
+
+    Example:
+        >>> are_numbers(["1e3", "2"]), are_numbers(["1", "red"])
+        (True, False)
+    """
+    try:
+        for text in texts:
+            float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def is_decimal_comma(text: str) -> bool:
@@ -139,6 +158,14 @@ def clean_cell(text: str) -> str:
     """
     text = text.strip().replace("\0", "")  # NumPy removes it at the end of a text only
     return "" if text.lower() in MISSING_VALUES else text
+
+
+def clean_cells(texts: Iterable[str]) -> list[str]:
+    """:func:`clean_cell` of each text, without the cost of a call for each."""
+    return [
+        "" if (clean := text.strip().replace("\0", "")).lower() in MISSING_VALUES else clean
+        for text in texts
+    ]
 
 
 def cell_text(path: Path, name: str, value: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from dcgst.errors import InputError
 from dcgst.io.files import read_bytes
-from dcgst.io.table import Table, cell_text, clean_cell
+from dcgst.io.table import Table, cell_text, clean_cells
 from dcgst.memory import check_memory
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar", " ": "space"}
@@ -85,10 +85,7 @@ def _read_csv(path: Path, delimiter: str | None, header_required: bool) -> Table
                 "columns; put values that contain the delimiter in quotes"
             )
     values = zip(*(row for _, row in rows), strict=True)
-    columns = {
-        name: [clean_cell(text) for text in column]
-        for name, column in zip(names, values, strict=True)
-    }
+    columns = {name: clean_cells(column) for name, column in zip(names, values, strict=True)}
     return Table(path, columns, [line for line, _ in rows], header_line)
 
 
@@ -138,7 +135,7 @@ def _parse_rows(path: Path, text: str, delimiter: str) -> list[tuple[int, list[s
     rows, start = [], 1
     try:
         for row in reader:
-            if any(value.strip() for value in row):
+            if row and (row[0].strip() or any(value.strip() for value in row)):
                 rows.append((start, row))
             start = reader.line_num + 1
     except csv.Error as error:

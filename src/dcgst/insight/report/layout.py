@@ -32,9 +32,10 @@ def positions(graph: Graph, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
         flat = np.column_stack([np.arange(len(nodes)), np.zeros(len(nodes))])
     else:
         perplexity = min(30.0, (len(nodes) - 1) / 3)
-        flat = TSNE(
-            perplexity=perplexity, init="random", random_state=0, max_iter=500
-        ).fit_transform(z)
+        start = "pca" if z.shape[1] > 1 else "random"
+        flat = TSNE(perplexity=perplexity, init=start, random_state=0, max_iter=300).fit_transform(
+            z
+        )
     low, high = flat.min(axis=0), flat.max(axis=0)
     placed: NDArray[np.float64] = (flat - low) / np.maximum(high - low, 1e-9)
     return placed
