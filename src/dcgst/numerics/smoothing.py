@@ -43,7 +43,10 @@ class Filter:
 
     def step(self, operator: SparseMatrix, z: Tensor, x: Tensor) -> Tensor:
         """One step; the operator may hold some rows only if ``x`` holds the same rows."""
-        return spmm(operator, z).mul_(1 - self.teleport).add_(x, alpha=self.teleport)
+        product = spmm(operator, z)
+        if product.requires_grad:
+            return (1 - self.teleport) * product + self.teleport * x
+        return product.mul_(1 - self.teleport).add_(x, alpha=self.teleport)
 
 
 REDUCE_BY = Filter(0.1, 2)

@@ -123,7 +123,7 @@ def _to_csv(
     writer.writerow(names)
     writer.writerows(zip(*columns, strict=True))
     content = buffer.getvalue().encode("utf-8", "backslashreplace")
-    return gzip.compress(content, mtime=0)
+    return gzip.compress(content, compresslevel=4, mtime=0)
 
 
 def _arrays_to_npz(stored: Stored) -> bytes:
