@@ -116,15 +116,7 @@ def command(
         for name in names:
             make_method(name, "default", own[name])  # raises before any computation
             own[name].pop("device", None)
-        graphs = list(split_list(dataset)) if dataset else available_graphs()
-        missing = [] if dataset else [name for name in GRAPHS if name not in graphs]
-        if missing:
-            say(
-                f"Warning: {len(missing)} of {len(GRAPHS)} graphs are left out, because they are "
-                f"not in $DCGST_DATA: {', '.join(missing)}.",
-                errors,
-                wrap=True,
-            )
+        graphs = list(split_list(dataset)) if dataset else _graphs_of_suite()
         cells = suite_cells(
             graphs, names, runs=5 if runs is None else runs, first_run=first_run, settings=own
         )
@@ -155,6 +147,20 @@ def command(
                 print_json(record)
     if not json:
         _show(records)
+
+
+def _graphs_of_suite() -> list[str]:
+    """The graphs on this machine; prints which ones are missing."""
+    graphs = available_graphs()
+    missing = [name for name in GRAPHS if name not in graphs]
+    if missing:
+        say(
+            f"Warning: {len(missing)} of {len(GRAPHS)} graphs are left out, because they are not "
+            f"in $DCGST_DATA: {', '.join(missing)}.",
+            errors,
+            wrap=True,
+        )
+    return graphs
 
 
 def run_suite(
