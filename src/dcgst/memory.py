@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import mmap
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -165,3 +166,13 @@ def _cgroup_folders(root: Path) -> list[tuple[str, str, Path]]:
                 break
             folder = folder.parent
     return found
+
+
+def forget(*arrays: object) -> None:
+    """Release the resident pages of memory-mapped arrays; they are read again when needed."""
+    for array in arrays:
+        while not hasattr(array, "_mmap") and getattr(array, "base", None) is not None:
+            array = array.base  # type: ignore[attr-defined]
+        mapped = getattr(array, "_mmap", None)
+        if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+            mapped.madvise(mmap.MADV_DONTNEED)

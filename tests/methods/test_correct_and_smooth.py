@@ -11,15 +11,15 @@ import torch
 from dcgst.datasets import synthetic
 from dcgst.errors import InputError
 from dcgst.methods import MLP, CorrectAndSmooth
-from dcgst.numerics.normalize import normalize_adjacency
-from dcgst.numerics.sparse import SparseMatrix
+from dcgst.numerics.graph_tensors import GraphTensors
 from tests.methods.helpers import normalized, path
 
 
 @pytest.fixture
-def operator() -> SparseMatrix:
+def tensors() -> GraphTensors:
     """Of three nodes in a row; the first two are labeled, 0 and 1."""
-    return normalize_adjacency(SparseMatrix.from_scipy(path([0, 1, -1]).adjacency))
+    graph = path([0, 1, -1])
+    return GraphTensors(graph.features, graph.adjacency)
 
 
 GIVEN = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]])
@@ -27,7 +27,7 @@ DENSE = normalized(path([0, 1, -1]).adjacency)
 
 
 @pytest.mark.parametrize("alpha", [0.4, 0.9])
-def test_correction_by_hand(operator, alpha):
+def test_correction_by_hand(tensors, alpha):
     """Errors of one propagation step are scaled to the mean error of the labeled nodes."""
     proba = np.array([[0.6, 0.3, 0.1], [0.5, 0.3, 0.2], [0.7, 0.2, 0.1]])
     given = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 0]])
@@ -35,24 +35,26 @@ def test_correction_by_hand(operator, alpha):
     propagated = alpha * DENSE @ error + (1 - alpha) * error
     size = np.abs(propagated).sum(axis=1, keepdims=True)
     mean = (0.8 + 1.4) / 2
-    found = CorrectAndSmooth(correct_alpha=alpha, steps=1).correct(
-        torch.tensor(proba[None]).float(), torch.tensor(given[None]).float(), operator
-    )
+    model, labels = (torch.tensor(values[None]).float() for values in (proba, given))
+    method = CorrectAndSmooth(correct_alpha=alpha, steps=1)
+    found = method.correct(tensors, lambda _: model, lambda _: labels)(tensors)
     np.testing.assert_allclose(found[0].numpy(), proba + mean * propagated / size, rtol=1e-5)
 
 
-def test_tiny_propagated_errors_are_not_scaled(operator):
+def test_tiny_propagated_errors_are_not_scaled(tensors):
     """With α₁ near 0 almost no error reaches node 2: scaling it up would invent an error."""
     proba = torch.full((1, 3, 2), 0.5)
-    corrected = CorrectAndSmooth(correct_alpha=1e-4, steps=1).correct(proba, GIVEN, operator)
+    method = CorrectAndSmooth(correct_alpha=1e-4, steps=1)
+    corrected = method.correct(tensors, lambda _: proba, lambda _: GIVEN)(tensors)
     assert float((corrected - proba)[0, 2].abs().max()) < 1e-4
 
 
 @pytest.mark.parametrize("alpha", [0.5, 0.8])
-def test_smoothing_by_hand(operator, alpha):
+def test_smoothing_by_hand(tensors, alpha):
     """One propagation step from the given labels and, elsewhere, the corrected predictions."""
     corrected = torch.tensor([[[0.0, 1.0], [1.0, 0.0], [0.8, 0.2]]])  # wrong for both labels
-    found = CorrectAndSmooth(smooth_alpha=alpha, steps=1).smooth(corrected, GIVEN, operator)
+    method = CorrectAndSmooth(smooth_alpha=alpha, steps=1)
+    found = method.smooth(tensors, lambda _: corrected, lambda _: GIVEN)(tensors)
     start = np.array([[1, 0], [0, 1], [0.8, 0.2]])
     expected = alpha * DENSE @ start + (1 - alpha) * start
     expected /= expected.sum(axis=1, keepdims=True)

@@ -65,7 +65,12 @@ class TestFitView:
     def test_equals_em_in_numpy(self, problem, h, steps, weight):
         method = EM(steps=steps, temperature=0.5, given_weight=weight)
         given = problem.one_hot().double()
-        found = method.fit_view(problem, torch.tensor(h), given).softmax(-1).numpy()
+        found = (
+            method.fit_view(problem, torch.tensor(h), given)
+            .logits(torch.tensor(h))
+            .softmax(-1)
+            .numpy()
+        )
         for run in range(2):
             expected = em_in_numpy(
                 h,
@@ -80,7 +85,12 @@ class TestFitView:
 
     def test_first_step_uses_the_start(self, problem, h):
         start = torch.rand(2, 6, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-        found = EM(steps=1, temperature=0.5).fit_view(problem, torch.tensor(h), start).softmax(-1)
+        found = (
+            EM(steps=1, temperature=0.5)
+            .fit_view(problem, torch.tensor(h), start)
+            .logits(torch.tensor(h))
+            .softmax(-1)
+        )
         given, pool = problem.one_hot()[0].numpy(), problem.pool[0].numpy()
         settings = {"steps": 1, "temperature": 0.5, "weight": 3}
         expected = em_in_numpy(h, given, pool, start[0].numpy(), **settings)
@@ -88,7 +98,8 @@ class TestFitView:
 
     def test_class_without_labels_gets_no_node_and_does_not_change_the_others(self, problem, h):
         def proba(problem):
-            logits = EM(steps=3).fit_view(problem, torch.tensor(h), problem.one_hot().double())
+            mixture = EM(steps=3).fit_view(problem, torch.tensor(h), problem.one_hot().double())
+            logits = mixture.logits(torch.tensor(h))
             return logits.softmax(-1)
 
         wider = proba(replace(problem, num_classes=3))
@@ -101,13 +112,14 @@ class TestFitView:
         problem = ring_problem([0, 1] + [-1] * pool)
         h = torch.tensor([[1.0, 0], [0, 1]] + [[1, 0]] * pool, dtype=torch.float64)
         start = problem.one_hot().double()
-        logits = EM(steps=2, temperature=0.01).fit_view(problem, h, start)
+        logits = EM(steps=2, temperature=0.01).fit_view(problem, h, start).logits(h)
         assert logits[0, 2].tolist() == pytest.approx([100, np.log(1e-6)])
 
     def test_without_a_pool_shares_are_equal(self):
         problem = ring_problem([0, 1, 0])
         h = torch.tensor([[1.0, 0], [0, 1], [1, 0]], dtype=torch.float64)
-        logits = EM(steps=2, temperature=0.5).fit_view(problem, h, problem.one_hot().double())
+        mixture = EM(steps=2, temperature=0.5).fit_view(problem, h, problem.one_hot().double())
+        logits = mixture.logits(h)
         assert logits[0, 0].tolist() == pytest.approx([2 + np.log(1e-6), np.log(1e-6)])
 
 
@@ -129,8 +141,8 @@ class TestEdgeAgreement:
     def test_is_the_log_prior_of_a_view(self, problem, h):
         view, given = torch.tensor(h).float(), problem.one_hot()
         method = EM(agreement_weight=7.0)
-        found = method.predict_view(problem, view, given)
-        logits = method.fit_view(problem, view, given)
+        found = method.predict_view(problem, view, given, (0, 0))
+        logits = method.fit_view(problem, view, given).logits(view)
         expected = 7 * edge_agreement(logits, problem.adjacency)
         torch.testing.assert_close(found.log_prior, expected)
 

@@ -12,6 +12,7 @@ from dcgst.datasets import synthetic
 from dcgst.methods import DCGST
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import AGREEMENT, LEFT_OUT
+from dcgst.methods.core.row_models import Affine
 from dcgst.methods.dcgst import experts as module
 from dcgst.methods.dcgst.calibration import Correction, fit_factor
 from dcgst.methods.dcgst.experts import (
@@ -19,6 +20,7 @@ from dcgst.methods.dcgst.experts import (
     STUDENT,
     Evidence,
     Experts,
+    Fitted,
 )
 from dcgst.numerics.graph_tensors import GraphTensors
 from dcgst.splits import sample
@@ -56,7 +58,7 @@ def four(monkeypatch):
         "gp": predicting(0, 0, 1, 1, confidence=0.9),
     }
     everything = {"sign": predicting(0, 0, 0, 0), **fitted}
-    monkeypatch.setattr(module, "fit_experts", lambda *_: (everything, [0.75, 0.5]))
+    monkeypatch.setattr(module, "fit_experts", lambda *_: Fitted(everything, {}, [0.75, 0.5]))
     return everything
 
 
@@ -113,7 +115,7 @@ def test_the_pool_is_the_calibrated_weighted_mean_of_log_probabilities(problem, 
 
     def recorded(problem, log_proba, confidence, val_labels, trust, **_):
         seen.append((log_proba, confidence))
-        return log_proba, Correction(torch.ones(2), torch.zeros(2, 2))
+        return Affine(torch.ones(2)), Correction(torch.ones(2), torch.zeros(2, 2))
 
     monkeypatch.setattr(module, "calibrate", recorded)
     experts = experts_of(problem, four)
@@ -193,7 +195,7 @@ def test_expectations_are_the_left_out_accuracy_and_the_agreement_of_two_experts
 def test_em_and_the_gp_student_have_more_weight_if_labels_are_concentrated(monkeypatch):
     graph = synthetic(nodes=400, seed=3)
     fake = {name: torch.zeros(1, 400, 4) for name in ("sign", "em", "gp")}
-    monkeypatch.setattr(module, "fit_experts", lambda *_: (fake, [0.5]))
+    monkeypatch.setattr(module, "fit_experts", lambda *_: Fitted(fake, {}, [0.5]))
     priors = {}
     for sampler in ("uniform", "ppr-s"):
         split = sample(graph, sampler, per_class=8, runs=1)

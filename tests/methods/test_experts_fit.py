@@ -41,7 +41,8 @@ def test_experts_are_the_methods_fitted_alone(graph):
     val = torch.from_numpy(np.where(split.val, graph.labels, -1))
     problem = Problem.build(tensors, labels, graph.num_classes, pool=split.pool, seeds=(7,))
     teacher = torch.full((1, graph.num_nodes, graph.num_classes), 1 / graph.num_classes)
-    found, left_out = fit_experts(problem, val, {"sign": teacher}, torch.ones(1))
+    fitted = fit_experts(problem, val, {"sign": teacher}, torch.ones(1))
+    found = fitted.log_proba
     assert tuple(found) == ("sign", "gcn", "mlp", "cs", "lp", "em", "gp")
     torch.testing.assert_close(found["sign"], teacher.log())
     for kind, own in (
@@ -53,9 +54,9 @@ def test_experts_are_the_methods_fitted_alone(graph):
         got = found[kind.name][0].exp().numpy()
         assert got == pytest.approx(np.clip(alone.proba, 1e-6, None), abs=1e-5)
     (gp,) = GaussianProcess().solve(problem)
-    assert left_out == [gp.expectation[LEFT_OUT]]
+    assert fitted.left_out == [gp.expectation[LEFT_OUT]]
     other = replace(problem, checkpoint=type(problem.checkpoint)())
-    by_mlp, _ = fit_experts(other, val, {"mlp": teacher}, torch.ones(1))
+    by_mlp = fit_experts(other, val, {"mlp": teacher}, torch.ones(1)).log_proba
     assert set(by_mlp) == set(found)
     torch.testing.assert_close(by_mlp["mlp"], teacher.log())
 
@@ -72,7 +73,7 @@ def test_the_second_start_of_em_counts_as_far_as_labels_are_not_trusted(monkeypa
 
     monkeypatch.setattr(EM, "predict_nodes", predicted)
     trust = torch.tensor([1.0, 0.0, 0.5])
-    found = em_from_two_starts(problem, network, trust).log()
+    found = em_from_two_starts(problem, network, trust)(problem.graph).log()
     first, second = (draw(i, 3, 4, 2).log_softmax(-1) for i in (1, 2))
     weight = torch.tensor([0, 1 / 2, 1 / 3])[:, None, None]
     expected = ((1 - weight) * first + weight * second).log_softmax(-1)

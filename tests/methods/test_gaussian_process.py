@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -58,7 +59,8 @@ def test_the_kernel_is_a_weighted_sum(blocks):
     assert float(matrix[0, 2]) == pytest.approx(expected, abs=1e-5)
     assert float(matrix[1, 1]) == pytest.approx(1 + 0.5 + 1e-4)
     ones = torch.eye(3, dtype=torch.double)
-    assert float(kernel.apply(ones)[11, 0]) == pytest.approx(expected, abs=1e-5)
+    found = kernel.sum_of(ones, torch.tensor([7.0, 0.0, 0.0]))(SimpleNamespace(propagated=blocks))
+    assert float(found[11, 0]) == pytest.approx(7 + expected, abs=1e-5)
 
 
 def test_the_evidence_chooses_the_informative_block(rng):

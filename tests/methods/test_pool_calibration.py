@@ -38,6 +38,11 @@ def log_proba():
     return (2 * draw(0, 2, N, 3)).log_softmax(-1)
 
 
+def calibrated(problem, log_proba, *arguments, **options):
+    affine, correction = calibrate(problem, log_proba, *arguments, **options)
+    return affine.apply(log_proba), correction
+
+
 def mean_confidence(log_proba) -> list[float]:
     """Over the pool: all nodes but the first six."""
     return log_proba[:, 6:].exp().amax(-1).mean(1).tolist()
@@ -45,7 +50,7 @@ def mean_confidence(log_proba) -> list[float]:
 
 def test_without_validation_labels_only_the_confidence_changes(problem, log_proba):
     target = torch.tensor([0.5, 0.9])
-    found, correction = calibrate(
+    found, correction = calibrated(
         problem, log_proba, target, NONE, FULL, known=None, estimate_shares=True
     )
     assert mean_confidence(found) == pytest.approx([0.5, 0.9], abs=1e-3)
@@ -59,12 +64,12 @@ def test_right_validation_labels_raise_the_confidence_and_wrong_ones_lower_it(pr
     val[0, 2:6] = log_proba[0, 2:6].argmax(-1)
     val[1, 2:6] = log_proba[1, 2:6].argmin(-1)
     arguments = problem, log_proba, torch.tensor([0.6, 0.6]), val
-    found, correction = calibrate(*arguments, FULL, known=None, estimate_shares=False)
+    found, correction = calibrated(*arguments, FULL, known=None, estimate_shares=False)
     assert correction.confidence.tolist() == pytest.approx(mean_confidence(found), abs=1e-5)
     assert correction.confidence[0] > 0.6 > correction.confidence[1]
     assert not correction.shares.any()
     # If the labels are biased, the expected confidence counts less.
-    _, biased = calibrate(*arguments, 0 * FULL, known=None, estimate_shares=False)
+    _, biased = calibrated(*arguments, 0 * FULL, known=None, estimate_shares=False)
     assert biased.confidence[0] > correction.confidence[0]
     assert biased.confidence[1] < correction.confidence[1]
 
@@ -73,8 +78,8 @@ def test_random_validation_labels_correct_the_class_shares(problem, log_proba):
     val = NONE.clone()
     val[:, 2:6] = 2
     arguments = problem, log_proba, torch.tensor([0.6, 0.6]), val, FULL
-    plain, _ = calibrate(*arguments, known=None, estimate_shares=False)
-    found, correction = calibrate(*arguments, known=None, estimate_shares=True)
+    plain, _ = calibrated(*arguments, known=None, estimate_shares=False)
+    found, correction = calibrated(*arguments, known=None, estimate_shares=True)
     expected = (torch.eye(3)[2] - plain[:, 2:6].exp()).sum(1) / (4 + 40)
     torch.testing.assert_close(correction.shares, expected)
     before, after = (mean_probabilities(p, problem.pool) for p in (plain, found))
@@ -88,20 +93,20 @@ def test_a_known_correction_is_used_instead_of_labels_and_expected_confidence(pr
     confidence = torch.tensor([0.5, 0.8])
     known = Correction(confidence, torch.zeros(2, 3))
     arguments = problem, log_proba, torch.tensor([0.6, 0.6]), val, FULL
-    plain, same = calibrate(*arguments, known=known, estimate_shares=True)
+    plain, same = calibrated(*arguments, known=known, estimate_shares=True)
     assert same is known
     assert mean_confidence(plain) == pytest.approx([0.5, 0.8], abs=1e-3)
-    without, _ = calibrate(*arguments[:3], NONE, FULL, known=known, estimate_shares=True)
+    without, _ = calibrated(*arguments[:3], NONE, FULL, known=known, estimate_shares=True)
     assert mean_confidence(without) == pytest.approx([0.6, 0.6], abs=1e-3)
     known = Correction(confidence, torch.tensor([[0.05, -0.05, 0.0]] * 2))
-    found, _ = calibrate(*arguments, known=known, estimate_shares=True)
+    found, _ = calibrated(*arguments, known=known, estimate_shares=True)
     before, after = (mean_probabilities(p, problem.pool) for p in (plain, found))
     torch.testing.assert_close(after, before + known.shares, atol=2e-4, rtol=0)
 
 
 def test_shares_are_not_corrected_to_nothing(problem, log_proba):
     known = Correction(FULL, torch.tensor([[-0.9, 0.45, 0.45]] * 2))
-    found, _ = calibrate(
+    found, _ = calibrated(
         problem, log_proba, torch.tensor([0.6, 0.6]), NONE, FULL, known=known, estimate_shares=True
     )
     assert (mean_probabilities(found, problem.pool)[:, 0] > 0.02).all()
@@ -111,7 +116,7 @@ def test_given_shares_are_used_as_they_are(problem, log_proba):
     shares = torch.tensor([0.1, 0.2, 0.7])
     val = NONE.clone()
     val[:, 2:6] = 0
-    found, _ = calibrate(
+    found, _ = calibrated(
         replace(problem, shares=shares),
         log_proba,
         torch.tensor([0.6, 0.6]),

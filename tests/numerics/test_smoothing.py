@@ -14,11 +14,11 @@ from dcgst.numerics.normalize import normalize_adjacency, unit_rows
 from dcgst.numerics.smoothing import (
     FILTERS,
     SHAPES,
-    Components,
+    Basis,
     Filter,
     Smoother,
     smoothed_components,
-    views_of,
+    smoothed_views,
 )
 from dcgst.numerics.sparse import SparseMatrix
 
@@ -75,7 +75,8 @@ def test_views_are_singular_vectors_times_a_power_of_their_values(graph, operato
     features = x if kind == "dense" else SparseMatrix.from_scipy(sp.csr_array(x.numpy()))
     smoother, by = Smoother(operator), Filter(0.1, 4)
     z = smoother.smooth(smoother.reduce(features), by)
-    view = Components.of(z, smoother.connected, 3).view(3, whitening)
+    basis = Basis.fit([(z, smoother.connected)], 3)
+    view = basis.view(basis.scores(z), 3, whitening)
     left, values = components_by_numpy(operator, x, 0.1, 4)
     expected = left[:, :3] * values[:3] ** (1 - whitening)
     # The sign of a singular vector is arbitrary: compare inner products.
@@ -107,7 +108,7 @@ def test_sparse_columns_are_weighted_by_inverse_document_frequency():
 
 def test_every_filter_has_unit_rows_of_weighted_and_plain_features(graph, operator):
     x = torch.tensor(graph.features)
-    views = views_of(x, operator)
+    views = smoothed_views(x, operator)
     assert len(views) == len(FILTERS)
     for of_filter, smooth in zip(views, FILTERS, strict=True):
         assert len(of_filter) == 2 * len(SHAPES)
@@ -115,7 +116,8 @@ def test_every_filter_has_unit_rows_of_weighted_and_plain_features(graph, operat
             torch.testing.assert_close(view.norm(dim=1), torch.ones(60))
         smoother = Smoother(operator)
         z = smoother.smooth(unit_rows(x), smooth)
-        plain = Components.of(z, smoother.connected, 128).view(*SHAPES[0])
+        basis = Basis.fit([(z, smoother.connected)], 128)
+        plain = basis.view(basis.scores(z), *SHAPES[0])
         torch.testing.assert_close(of_filter[len(SHAPES)], unit_rows(plain))
 
 
@@ -138,7 +140,8 @@ def test_wide_features_are_reduced_to_the_leading_directions(operator, rng, kind
     reduced = smoother.reduce(features)
     assert reduced.shape == (60, 20)
     z = smoother.smooth(reduced, by)
-    view = Components.of(z, smoother.connected, 8).view(8, 0.0)
+    basis = Basis.fit([(z, smoother.connected)], 8)
+    view = basis.view(basis.scores(z), 8, 0.0)
     left, values = components_by_numpy(operator, x, 0.1, 4)
     expected = left[:, :8] * values[:8]
     difference = np.linalg.norm((view @ view.T).numpy() - expected @ expected.T)
@@ -163,14 +166,25 @@ def test_products_with_sparse_and_dense_features(rng):
     torch.testing.assert_close(transposed_times(x, left), x.T @ left)
 
 
+def test_a_basis_learned_in_parts_is_the_same(rng):
+    z = torch.tensor(rng.normal(size=(50, 5)), dtype=torch.float32)
+    ones = torch.ones(50, 1)
+    whole = Basis.fit([(z, ones)], 3)
+    parts = Basis.fit([(z[:20], ones[:20]), (z[20:], ones[20:])], 3)
+    for name in ("mean", "values", "right"):
+        torch.testing.assert_close(getattr(whole, name), getattr(parts, name))
+
+
 def test_isolated_nodes_do_not_make_components():
     adjacency = sp.csr_array(([1.0, 1.0], ([0, 1], [1, 0])), shape=(4, 4))
     smoother = Smoother(normalize_adjacency(SparseMatrix.from_scipy(adjacency)))
     assert smoother.connected.flatten().tolist() == [1, 1, 0, 0]
-    z = smoother.center(torch.tensor([[1.0, 0.0], [3.0, 0.0], [2.0, 50.0], [7.0, 0.0]]))
-    found = Components.of(z, smoother.connected, 2)
+    z = torch.tensor([[1.0, 0.0], [3.0, 0.0], [2.0, 50.0], [7.0, 0.0]])
+    found = Basis.fit([(z, smoother.connected)], 2)
+    assert found.mean.tolist() == [2, 0]
     assert found.values.tolist() == pytest.approx([2**0.5, 0], abs=1e-6)
-    assert abs(found.left[:, 0]).tolist() == pytest.approx([2**-0.5, 2**-0.5, 0, 5 / 2**0.5])
-    assert (found.left[:, 1] == 0).all(), "its value is zero"
+    left = found.scores(z)
+    assert abs(left[:, 0]).tolist() == pytest.approx([2**-0.5, 2**-0.5, 0, 5 / 2**0.5])
+    assert (left[:, 1] == 0).all(), "its value is zero"
     alone = Smoother(normalize_adjacency(SparseMatrix.from_scipy(sp.csr_array((3, 3)))))
     assert alone.connected.sum() == 3

@@ -25,15 +25,17 @@ class Checkpoint:
 
     Args:
         folder: where the files are; ``None`` stores nothing.
+        prefix: of names of matrices that belong to the computation, which are stored elsewhere.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path | None = None, prefix: str = "") -> None:
+        self.folder, self.prefix = folder, prefix
         self._names: set[str] = set()
 
     def within(self, name: str) -> Checkpoint:
         """A checkpoint in a subfolder, for a computation that uses the same names of steps."""
-        return Checkpoint(None if self.folder is None else self.folder / name)
+        folder = None if self.folder is None else self.folder / name
+        return Checkpoint(folder, f"{self.prefix}{name}-")
 
     def step(self, name: str, compute: Callable[[], Tensors]) -> Tensors:
         """Return the stored result of a step, or compute and store it.

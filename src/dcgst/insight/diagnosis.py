@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import binomtest
@@ -17,7 +16,6 @@ from dcgst.errors import InputError
 from dcgst.evaluate.metrics import holm
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.insight.shifts import SHIFT_NAMES, distances
-from dcgst.numerics.sparse import SparseMatrix
 from dcgst.shift.concentration import concentration
 from dcgst.splits import Split
 
@@ -208,8 +206,7 @@ def _decide(higher: float, far_higher: float) -> bool | None:
 
 
 def _concentration(graph: Graph, labeled: NDArray[np.bool_]) -> float:
-    adjacency = SparseMatrix.from_scipy(graph.adjacency)
-    return round(float(concentration(torch.tensor(labeled)[None], adjacency)[0]), 3)
+    return round(float(concentration(labeled[None], graph.adjacency)[0]), 3)
 
 
 def _shifts(graph: Graph, labeled_nodes: NDArray[np.int64], seed: int) -> list[Shift]:

@@ -13,8 +13,8 @@ from dcgst.methods.core.params import param
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result
 from dcgst.nn.base import BACKBONES, Backbone
+from dcgst.numerics.graph_tensors import GraphTensors, NodeFunction, NodeTensors
 from dcgst.numerics.smoothing import Filter
-from dcgst.numerics.sparse import SparseMatrix
 
 
 @dataclass(eq=False, kw_only=True)
@@ -43,29 +43,52 @@ class CorrectAndSmooth(NeuralMethod):
         network = self.create_network(problem)
         training = network.train("training", problem.train_labels, problem, self.training_options)
         output = network.predict()
-        proba = self.propagate(problem, output.logits.softmax(-1))
+        proba = self.propagate(problem, lambda _: output.logits.softmax(-1))(problem.graph)
         # Without model: on another graph the network alone would be another method.
         return self.results(problem, training, output, proba=proba)
 
-    def propagate(self, problem: Problem, proba: Tensor) -> Tensor:
-        """``(R, n, C)`` probabilities of a model, corrected and smoothed."""
-        operator, given = problem.graph.normalized, problem.one_hot()
-        return self.smooth(self.correct(proba, given, operator), given, operator)
+    def propagate(self, problem: Problem, model: NodeFunction) -> NodeFunction:
+        """Probabilities ``(R, m, C)`` of a model, corrected and smoothed, as function of nodes."""
+        graph, given, name = problem.graph, problem.given_labels(), problem.checkpoint.prefix
+        corrected = self.correct(graph, model, given, name + "errors")
+        return self.smooth(graph, corrected, given, name + "corrected")
 
-    def correct(self, proba: Tensor, given: Tensor, operator: SparseMatrix) -> Tensor:
-        """``(R, n, C)`` predictions plus the propagated errors."""
-        labeled = given.sum(-1, keepdim=True)
-        error = (given - proba) * labeled
-        propagated = Filter(1 - self.correct_alpha, self.steps)(operator, error)
-        mean = error.abs().sum((1, 2), keepdim=True) / labeled.sum(1, keepdim=True)
-        size = propagated.abs().sum(-1, keepdim=True)
-        # Tiny propagated errors are not scaled: the factor would be too large.
-        scale = torch.where(size > mean / 1000, mean / size, 1.0)
-        return proba + scale * propagated
+    def correct(
+        self, graph: GraphTensors, model: NodeFunction, given: NodeFunction, name: str = ""
+    ) -> NodeFunction:
+        """Predictions plus the propagated errors."""
 
-    def smooth(self, corrected: Tensor, given: Tensor, operator: SparseMatrix) -> Tensor:
-        """``(R, n, C)`` probabilities from predictions and given labels, smoothed together."""
-        labeled = given.sum(-1, keepdim=True) > 0
-        start = torch.where(labeled, given, corrected)
-        smoothed = Filter(1 - self.smooth_alpha, self.steps)(operator, start).clamp_min(1e-9)
-        return smoothed / smoothed.sum(-1, keepdim=True)
+        def error(nodes: NodeTensors) -> Tensor:
+            known = given(nodes)
+            labeled = known.sum(-1, keepdim=True)
+            return (known - model(nodes)) * labeled if bool(labeled.any()) else known
+
+        propagated = graph.smooth(error, Filter(1 - self.correct_alpha, self.steps), name)
+        count = given(graph).sum((1, 2))[:, None, None]
+        mean = error(graph).abs().sum((1, 2), keepdim=True) / count
+
+        def corrected(nodes: NodeTensors) -> Tensor:
+            found = propagated(nodes)
+            size = found.abs().sum(-1, keepdim=True)
+            # Tiny propagated errors are not scaled: the factor would be too large.
+            scale = torch.where(size > mean / 1000, mean / size, 1.0)
+            return model(nodes) + scale * found
+
+        return corrected
+
+    def smooth(
+        self, graph: GraphTensors, corrected: NodeFunction, given: NodeFunction, name: str = ""
+    ) -> NodeFunction:
+        """Probabilities from predictions and given labels, smoothed together."""
+
+        def start(nodes: NodeTensors) -> Tensor:
+            known = given(nodes)
+            return torch.where(known.sum(-1, keepdim=True) > 0, known, corrected(nodes))
+
+        smoothed = graph.smooth(start, Filter(1 - self.smooth_alpha, self.steps), name)
+
+        def proba(nodes: NodeTensors) -> Tensor:
+            found = smoothed(nodes).clamp_min(1e-9)
+            return found / found.sum(-1, keepdim=True)
+
+        return proba

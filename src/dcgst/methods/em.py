@@ -14,6 +14,7 @@ from dcgst.methods.core.params import param
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result, results_without_stages
 from dcgst.methods.pooling import Prediction, log_pool
+from dcgst.numerics.graph_tensors import NodeTensors
 from dcgst.numerics.sparse import SparseMatrix
 
 UNLIKELY = -1e4
@@ -66,8 +67,11 @@ class EM(Method):
         Edge agreement is compared within a filter only: strong smoothing makes all neighbors agree.
         """
         return log_pool(
-            log_pool(self.predict_view(problem, h, start) for h in views)
-            for views in problem.graph.views
+            log_pool(
+                self.predict_view(problem, h, start, (number, position))
+                for position, h in enumerate(views)
+            )
+            for number, views in enumerate(problem.graph.views)
         )
 
     def average_with(self, problem: Problem, logits: Tensor) -> Tensor:
@@ -81,14 +85,19 @@ class EM(Method):
         network = Prediction.from_logits(logits, problem.val_labels)
         return log_pool([*predictions, network]).log_proba
 
-    def predict_view(self, problem: Problem, h: Tensor, start: Tensor) -> Prediction:
+    def predict_view(
+        self, problem: Problem, h: Tensor, start: Tensor, position: tuple[int, int]
+    ) -> Prediction:
         """Prediction of one view, weighted by edge agreement."""
-        logits = self.fit_view(problem, h, start)
+        mixture = self.fit_view(problem, h, start, position)
+        logits = mixture.logits(h)
         log_prior = self.agreement_weight * edge_agreement(logits, problem.adjacency)
-        return Prediction.from_logits(logits, problem.val_labels, log_prior)
+        return Prediction.from_logits(logits, problem.val_labels, log_prior, mixture)
 
-    def fit_view(self, problem: Problem, h: Tensor, start: Tensor) -> Tensor:
-        """``(R, n, C)`` logits after EM on features ``(n, d)`` of unit length.
+    def fit_view(
+        self, problem: Problem, h: Tensor, start: Tensor, position: tuple[int, int] = (0, 0)
+    ) -> Mixture:
+        """EM on features ``(n, d)`` of unit length.
 
         The first M-step uses ``start``: the training labels, or also a model's probabilities.
         """
@@ -98,13 +107,39 @@ class EM(Method):
         without_labels = UNLIKELY * (given.sum(1, keepdim=True) == 0)
         target = start
         weights = h.new_full((problem.num_fits, problem.num_classes), 1 / problem.num_classes)
-        for _ in range(self.steps):
-            means = F.normalize(target.mT @ h, dim=-1)  # (R, C, d)
-            logits = h @ means.mT / self.temperature + weights.log()[:, None] + without_labels
-            proba = pool * logits.softmax(-1)
+        for step in range(1, self.steps + 1):
+            means = F.normalize(target.mT @ h, dim=-1)
+            log_weights = weights.log() + without_labels.squeeze(1)
+            mixture = Mixture(means / self.temperature, log_weights, position)
+            if step == self.steps:
+                break
+            proba = pool * mixture.logits(h).softmax(-1)
             weights = (proba.sum(1) / pool.sum(1).clamp_min(1)).clamp_min(1e-6)
             target = given + proba
-        return logits
+        return mixture
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """One component per class on one view of the features.
+
+    Attributes:
+        means: ``(R, C, d)`` the mean of each component, divided by the temperature.
+        log_weights: ``(R, C)``.
+        position: of the view: number of the filter, and number among its views.
+    """
+
+    means: Tensor
+    log_weights: Tensor
+    position: tuple[int, int]
+
+    def logits(self, h: Tensor) -> Tensor:
+        """``(R, n, C)`` of features ``(n, d)`` of unit length."""
+        return h @ self.means.mT + self.log_weights[:, None]
+
+    def __call__(self, nodes: NodeTensors) -> Tensor:
+        number, position = self.position
+        return self.logits(nodes.views[number][position])
 
 
 def edge_agreement(logits: Tensor, adjacency: SparseMatrix) -> Tensor:

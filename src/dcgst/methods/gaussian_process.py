@@ -14,7 +14,7 @@ from dcgst.methods.core.base import Method
 from dcgst.methods.core.params import param
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import LEFT_OUT, Result, results_without_stages
-from dcgst.shift.concentration import concentration, representativeness
+from dcgst.numerics.graph_tensors import NodeTensors
 
 # Logarithms of the kernel weights before any label is seen.
 CENTER = {"PageRank": 2.5, "2 hops": 0.5, "degree": -1.0}
@@ -58,30 +58,28 @@ class GaussianProcess(Method):
     max_labels: int = param(1000, "labels used, spread over the classes, if there are more", low=2)
 
     def solve(self, problem: Problem) -> list[Result]:
-        logits, left_out = self.predict_nodes(problem)
+        model, left_out = self.fit_rows(problem)
         z = problem.graph.propagated["PageRank"].expand(problem.num_fits, -1, -1)
         reasons = [f"maximum number of steps ({self.steps})"] * problem.num_fits
-        results = results_without_stages(problem, logits.softmax(-1), z, reasons)
+        results = results_without_stages(problem, model.proba(problem.graph), z, reasons)
         return [
             replace(result, expectation={LEFT_OUT: accuracy})
             for result, accuracy in zip(results, left_out, strict=True)
         ]
 
-    def predict_nodes(self, problem: Problem) -> tuple[Tensor, list[float]]:
-        """``(R, n, C)`` logits, and the accuracy on left-out training labels of each fit."""
-        labeled = problem.train_labels >= 0
-        trust = representativeness(concentration(labeled, problem.adjacency)).tolist()
+    def fit_rows(self, problem: Problem) -> tuple[KernelRows, list[float]]:
+        """The fitted model, and the accuracy on left-out training labels of each fit."""
         blocks = problem.graph.propagated
         fits = [
-            self.fit_one(blocks, labels, problem.num_classes, trust[fit])
-            for fit, labels in enumerate(problem.train_labels)
+            self.fit_one(blocks, labels, problem.num_classes, trust)
+            for labels, trust in zip(problem.train_labels, problem.trust.tolist(), strict=True)
         ]
-        return torch.stack([logits for logits, _ in fits]), [accuracy for _, accuracy in fits]
+        return KernelRows([model for model, _ in fits]), [accuracy for _, accuracy in fits]
 
     def fit_one(
         self, blocks: dict[str, Tensor], labels: Tensor, num_classes: int, trust: float
-    ) -> tuple[Tensor, float]:
-        """``(n, C)`` logits of one fit, and its accuracy on left-out training labels ``(n,)``."""
+    ) -> tuple[KernelSum, float]:
+        """The model of one fit, and its accuracy on left-out training labels ``(n,)``."""
         nodes, few = (
             spread_over_classes(labels, num_classes, count)
             for count in (self.max_labels, min(self.max_labels, KERNEL_LABELS))
@@ -99,13 +97,14 @@ class GaussianProcess(Method):
         coefficients = inverse @ targets
         left_out = targets - coefficients / inverse.diagonal()[:, None]
         scale = scale_of_logits(left_out, labels[nodes].cpu())
-        logits = scale * kernel.apply(coefficients)
-        logits = logits.masked_fill(~present.to(logits.device), float(logits.min()) - 10)
-        return logits, float((left_out.argmax(1) == labels[nodes].cpu()).double().mean())
+        # A class without labels is less likely than any other.
+        offset = torch.where(present, 0.0, -2 * scale - 10)
+        model = kernel.sum_of(scale * coefficients, offset)
+        return model, float((left_out.argmax(1) == labels[nodes].cpu()).double().mean())
 
 
-def learn_pseudo_labels(problem: Problem, labels: Tensor) -> Tensor:
-    """``(R, n, C)`` logits of Gaussian processes that learn from pseudo-labels.
+def learn_pseudo_labels(problem: Problem, labels: Tensor) -> KernelRows:
+    """Gaussian processes that learn from pseudo-labels.
 
     The kernel has the weights of the prior: pseudo-labels are not evidence about it.
 
@@ -124,8 +123,55 @@ def learn_pseudo_labels(problem: Problem, labels: Tensor) -> Tensor:
         noise = torch.full((len(nodes),), NOISE_OF_PSEUDO_LABELS, dtype=torch.double)
         noise[: len(known)] = NOISE_OF_LABELS
         coefficients = torch.linalg.solve(kernel.matrix(noise), targets - mean)
-        fits.append(SCALE * (kernel.apply(coefficients) + mean.to(problem.device)))
-    return torch.stack(fits).float()
+        fits.append(kernel.sum_of(SCALE * coefficients, SCALE * mean))
+    return KernelRows(fits)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSum:
+    """A weighted sum of kernels between a node and the labeled nodes, in one fit.
+
+    Attributes:
+        labeled: ``(m, d)`` features of the labeled nodes, one tensor per block.
+        weights: of each block.
+        scales: squared distance of each block that reduces its kernel to 1/e.
+        coefficients: ``(m, C)``.
+        offset: ``(C,)`` added to the sum.
+    """
+
+    labeled: list[Tensor]
+    weights: list[float]
+    scales: list[float]
+    coefficients: Tensor
+    offset: Tensor
+
+    def __call__(self, nodes: NodeTensors) -> Tensor:
+        """``(n, C)`` logits."""
+        blocks = list(nodes.propagated.values())
+        rows = []
+        for start in range(0, len(blocks[0]), BLOCK):
+            kernel = torch.zeros(1, device=self.offset.device)
+            for block, labeled, weight, scale in zip(
+                blocks, self.labeled, self.weights, self.scales, strict=True
+            ):
+                distance = squared_distance(block[start : start + BLOCK], labeled)
+                kernel = kernel + distance.mul_(-1 / scale).exp_().mul_(weight)
+            rows.append(torch.addmm(self.offset, kernel, self.coefficients))
+        return torch.cat(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelRows:
+    """The Gaussian processes of R fits."""
+
+    fits: list[KernelSum]
+
+    def proba(self, nodes: NodeTensors) -> Tensor:
+        """``(R, m, C)`` probabilities."""
+        return self(nodes).softmax(-1)
+
+    def __call__(self, nodes: NodeTensors) -> Tensor:
+        return torch.stack([fit(nodes) for fit in self.fits])
 
 
 class Kernel:
@@ -201,31 +247,23 @@ class Kernel:
         other.log_noise = self.log_noise
         return other
 
-    def apply(self, coefficients: Tensor) -> Tensor:
-        """``(n, C)`` kernel between all nodes and the labeled nodes, times ``(m, C)``."""
-        n = len(self.blocks[0])
-        coefficients = coefficients.to(self.blocks[0])
-        weights, scales = self.log_weights.softmax(0).tolist(), self.log_lengths.exp().tolist()
-        rows = []
-        for start in range(0, n, BLOCK):
-            kernel = sum(
-                weight
-                * (
-                    -squared_distance(block[start : start + BLOCK], block[self.nodes])
-                    / (typical * scale)
-                ).exp()
-                for block, weight, scale, typical in zip(
-                    self.blocks, weights, scales, self.typical, strict=True
-                )
-            )
-            rows.append(kernel @ coefficients)
-        return torch.cat(rows)
+    def sum_of(self, coefficients: Tensor, offset: Tensor) -> KernelSum:
+        """The kernel between nodes and the labeled nodes, times ``(m, C)``, plus ``(C,)``."""
+        scales = self.log_lengths.exp().tolist()
+        like = self.blocks[0]
+        return KernelSum(
+            labeled=[block[self.nodes] for block in self.blocks],
+            weights=self.log_weights.softmax(0).tolist(),
+            scales=[typical * own for typical, own in zip(self.typical, scales, strict=True)],
+            coefficients=coefficients.to(like),
+            offset=offset.to(like),
+        )
 
 
 def squared_distance(left: Tensor, right: Tensor) -> Tensor:
     """``(a, b)`` squared distances between the rows of two matrices."""
-    products = left.square().sum(1)[:, None] + right.square().sum(1) - 2 * left @ right.T
-    return products.clamp_min(0)
+    products = torch.addmm(right.square().sum(1), left, right.T, alpha=-2)
+    return products.add_(left.square().sum(1)[:, None]).clamp_min_(0)
 
 
 def spread_over_classes(labels: Tensor, num_classes: int, count: int) -> Tensor:

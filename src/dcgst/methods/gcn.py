@@ -6,9 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dcgst.methods.core.network import NeuralMethod
+from torch import Tensor
+
+from dcgst.engine.training import TrainingLog
+from dcgst.methods.core.network import Network, NeuralMethod
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result
+from dcgst.numerics.graph_tensors import NodeFunction, NodeTensors
 
 
 @dataclass(eq=False, kw_only=True)
@@ -36,6 +40,21 @@ class GCN(NeuralMethod):
     }
 
     def solve(self, problem: Problem) -> list[Result]:
-        network = self.create_network(problem)
-        training = network.train("training", problem.train_labels, problem, self.training_options)
+        network, training = self.train_network(problem)
         return self.results(problem, training, network.predict(), model=network.model)
+
+    def fit_rows(self, problem: Problem) -> NodeFunction:
+        """A function that returns ``(R, m, C)`` probabilities of nodes."""
+        network, _ = self.train_network(problem)
+
+        def proba(nodes: NodeTensors) -> Tensor:
+            output = network.predict() if nodes is problem.graph else network.predict_rows(nodes)
+            return output.logits.softmax(-1)
+
+        return proba
+
+    def train_network(self, problem: Problem) -> tuple[Network, TrainingLog]:
+        """Train a new network on the training labels."""
+        network = self.create_network(problem)
+        labels, options = problem.train_labels, self.training_options
+        return network, network.train("training", labels, problem, options)

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+from torch import Tensor
 
 from dcgst.methods.core.base import Method
 from dcgst.methods.core.params import param
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result, results_without_stages
+from dcgst.numerics.graph_tensors import NodeFunction, NodeTensors
 from dcgst.numerics.smoothing import Filter
 
 
@@ -31,10 +33,20 @@ class LabelPropagation(Method):
     steps: int = param(50, "propagation steps", low=1)
 
     def solve(self, problem: Problem) -> list[Result]:
-        propagate = Filter(1 - self.alpha, self.steps)
-        propagated = propagate(problem.graph.normalized, problem.one_hot())
-        total = propagated.sum(-1, keepdim=True)
-        shares = problem.class_shares()[:, None]
-        proba = torch.where(total > 0, propagated / total, shares)
+        proba = self.fit_rows(problem)(problem.graph)
         reasons = [f"maximum number of steps ({self.steps})"] * problem.num_fits
         return results_without_stages(problem, proba, proba, reasons)
+
+    def fit_rows(self, problem: Problem) -> NodeFunction:
+        """A function that returns ``(R, m, C)`` probabilities of nodes."""
+        by = Filter(1 - self.alpha, self.steps)
+        given = problem.given_labels()
+        propagated = problem.graph.smooth(given, by, problem.checkpoint.prefix + "labels")
+        shares = problem.class_shares()[:, None]
+
+        def proba(nodes: NodeTensors) -> Tensor:
+            found = propagated(nodes)
+            total = found.sum(-1, keepdim=True)
+            return torch.where(total > 0, found / total, shares)
+
+        return proba

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from dcgst.methods.core.row_models import Affine, MeanRows, RowModel, ScaledRows
+from dcgst.numerics.graph_tensors import GraphTensors, NodeFunction, NodeTensors
 from dcgst.numerics.shares import every_kth
 
 SAMPLE = 1500
@@ -25,15 +27,21 @@ class Prediction:
         log_proba: ``(R, n, C)`` log-probabilities, up to a constant per node.
         log_likelihood: ``(R,)`` of the validation labels; zero without validation labels.
         log_prior: ``(R,)`` logarithm of the model's weight before validation.
+        model: what predicts the same for the rows of any nodes; None if there is no such model.
     """
 
     log_proba: Tensor
     log_likelihood: Tensor
     log_prior: Tensor
+    model: RowModel | None = None
 
     @classmethod
     def from_logits(
-        cls, logits: Tensor, val_labels: Tensor, log_prior: Tensor | None = None
+        cls,
+        logits: Tensor,
+        val_labels: Tensor,
+        log_prior: Tensor | None = None,
+        model: RowModel | None = None,
     ) -> Prediction:
         """Create a prediction tempered to the common mean confidence.
 
@@ -41,13 +49,27 @@ class Prediction:
             logits: ``(R, n, C)``.
             val_labels: ``(R, n)``, -1 elsewhere.
             log_prior: ``(R,)``; default zero.
+            model: what predicts these logits from rows.
         """
-        log_proba = temper(logits, CONFIDENCE)
+        affine = Affine(temperature_scale(logits, CONFIDENCE))
+        log_proba = affine.apply(logits)
         of_label = log_proba.gather(-1, val_labels.clamp_min(0)[..., None]).squeeze(-1)
         log_likelihood = (of_label * (val_labels >= 0)).sum(1)
         if log_prior is None:
             log_prior = torch.zeros_like(log_likelihood)
-        return cls(log_proba, log_likelihood, log_prior)
+        tempered = None if model is None else ScaledRows(model, affine)
+        return cls(log_proba, log_likelihood, log_prior, tempered)
+
+    def proba_of(self, graph: GraphTensors) -> NodeFunction:
+        """Probabilities as function of nodes; ``graph`` holds the nodes that are predicted here."""
+
+        def proba(nodes: NodeTensors) -> Tensor:
+            if nodes is graph:
+                return self.log_proba.softmax(-1)
+            assert self.model is not None
+            return self.model(nodes).softmax(-1)
+
+        return proba
 
 
 def log_pool(predictions: Iterable[Prediction]) -> Prediction:
@@ -60,13 +82,18 @@ def log_pool(predictions: Iterable[Prediction]) -> Prediction:
     members = iter(predictions)
     first = next(members)
     total, log_prior = first.log_prior + first.log_likelihood, first.log_prior
-    log_proba = first.log_proba
+    log_proba, log_weights, models = first.log_proba, [total], [first.model]
     for member in members:
         own = member.log_prior + member.log_likelihood
+        log_weights.append(own)
+        models.append(member.model)
         before, total = total, torch.logaddexp(total, own)
         log_proba = _scale(log_proba, before - total) + _scale(member.log_proba, own - total)
         log_prior = torch.logaddexp(log_prior, member.log_prior)
-    return Prediction(log_proba, total - log_prior, torch.zeros_like(total))
+    known = [model for model in models if model is not None]
+    weights = [(own - total).exp() for own in log_weights]
+    model = MeanRows(known, weights) if len(known) == len(models) else None
+    return Prediction(log_proba, total - log_prior, torch.zeros_like(total), model)
 
 
 def _scale(log_proba: Tensor, log_weight: Tensor) -> Tensor:
@@ -79,8 +106,12 @@ def temper(logits: Tensor, confidence: float) -> Tensor:
     Logits of different models have different scales. Tempered to the same mean confidence, they can
     be averaged. No label is used.
     """
-    target = logits.new_full((len(logits),), confidence)
-    return (confidence_scale(logits, target)[:, None, None] * logits).log_softmax(-1)
+    return Affine(temperature_scale(logits, confidence)).apply(logits)
+
+
+def temperature_scale(logits: Tensor, confidence: float) -> Tensor:
+    """``(R,)`` the factor of logits ``(R, n, C)`` that gives them the mean confidence."""
+    return confidence_scale(logits, logits.new_full((len(logits),), confidence))
 
 
 def confidence_scale(

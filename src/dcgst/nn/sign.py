@@ -33,8 +33,7 @@ class SIGNBackbone(MLPBackbone):
 
     def inputs(self, graph: GraphTensors) -> Tensor:
         tensors = {field.name: getattr(self, field.name) for field in fields(Propagation)}
-        blocks = Propagation(**tensors)(graph.unscaled, graph.adjacency, graph.normalized)
-        return torch.cat(list(blocks.values()), dim=1)
+        return torch.cat(list(graph.propagated_by(Propagation(**tensors)).values()), dim=1)
 
     def _store(self, propagation: Propagation) -> None:
         for field in fields(Propagation):

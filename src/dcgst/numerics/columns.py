@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -48,6 +48,30 @@ class ColumnWeights:
         std = (x * scale).std(0, correction=0)
         factor = scale / torch.where(std > 0, std, 1.0)
         return cls(factor, (x * factor).mean(0))
+
+    @classmethod
+    def of_parts(cls, parts: Callable[[], Iterable[Features]]) -> ColumnWeights:
+        """The same, learned from parts of the rows, which are read up to three times."""
+        first = next(iter(parts()))
+        if isinstance(first, SparseMatrix):
+            nodes, having = 0, torch.zeros(first.shape[1], dtype=torch.long)
+            for part in parts():
+                assert isinstance(part, SparseMatrix)
+                nodes += part.shape[0]
+                having += torch.bincount(part.pattern.indices, minlength=len(having))
+            idf = ((1 + nodes) / (1 + having)).log() + 1
+            return cls(idf, torch.zeros_like(idf))
+        largest = torch.stack([part.abs().amax(0) for part in parts()]).amax(0)
+        scale = inverse_power_of_two(largest)
+        count, total, squares = 0, 0.0, 0.0
+        for part in parts():
+            scaled = (part * scale).double()
+            count += len(scaled)
+            total, squares = total + scaled.sum(0), squares + scaled.square().sum(0)
+        mean = torch.as_tensor(total) / count
+        std = (torch.as_tensor(squares) / count - mean.square()).clamp_min(0).sqrt().float()
+        factor = scale / torch.where(std > 0, std, 1.0)
+        return cls(factor, (mean / scale).float() * factor)
 
     def __call__(self, x: Features) -> Features:
         if isinstance(x, SparseMatrix):

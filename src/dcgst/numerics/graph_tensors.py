@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
+from typing import Protocol
 
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
 from dcgst.graph import FeatureMatrix
+from dcgst.numerics.matrix import Nodes
 from dcgst.numerics.normalize import Features, normalize_adjacency, to_features
 from dcgst.numerics.propagation import Propagation
 from dcgst.numerics.similarity import SimilarNodes
-from dcgst.numerics.smoothing import Views, views_of
+from dcgst.numerics.smoothing import Filter, Views, smoothed_views
 from dcgst.numerics.sparse import SparseMatrix
+
+
+class NodeTensors(Protocol):
+    """What fitted models read of some nodes of a graph."""
+
+    @property
+    def nodes(self) -> Nodes:
+        """Their positions in the graph."""
+
+    @property
+    def x(self) -> Features:
+        """``(m, d)`` features, scaled as the method needs them."""
+
+    @property
+    def propagated(self) -> dict[str, Tensor]:
+        """Blocks of features by number of hops, ``(m, k)`` each."""
+
+    @property
+    def views(self) -> list[Views]:
+        """18 versions of the smoothed features for EM: ``views[i]`` holds those of filter i."""
+
+
+NodeFunction = Callable[[NodeTensors], Tensor]
+"""A function that returns ``(R, m, C)`` values of m nodes."""
 
 
 class GraphTensors:
@@ -29,6 +56,12 @@ class GraphTensors:
             weight columns first; default ``features``.
     """
 
+    nodes: Nodes = slice(None)
+    """The positions of the nodes of this object in the whole graph."""
+
+    complete = True
+    """Whether all nodes of the graph are here; else a sample."""
+
     def __init__(
         self,
         features: FeatureMatrix,
@@ -39,6 +72,7 @@ class GraphTensors:
         self.x: Features = to_features(features, device)
         same = unscaled is None or unscaled is features
         self.unscaled = self.x if same else to_features(unscaled, device)
+        self.matrix = adjacency
         self.adjacency = SparseMatrix.from_scipy(adjacency, device)
         self._similar: dict[int, SimilarNodes] = {}
 
@@ -54,7 +88,7 @@ class GraphTensors:
     @cached_property
     def views(self) -> list[Views]:
         """18 versions of the smoothed features for EM: ``views[i]`` holds those of filter i."""
-        return views_of(self.unscaled, self.normalized)
+        return smoothed_views(self.unscaled, self.normalized)
 
     @cached_property
     def propagation(self) -> Propagation:
@@ -66,8 +100,49 @@ class GraphTensors:
         """Blocks of features by number of hops."""
         return self.propagation(self.unscaled, self.adjacency, self.normalized)
 
+    def propagated_by(self, propagation: Propagation) -> dict[str, Tensor]:
+        """Blocks of features by number of hops, computed as on another graph."""
+        if propagation.equals(self.propagation):
+            return self.propagated
+        return propagation(self.unscaled, self.adjacency, self.normalized)
+
     def similar_nodes(self, count: int) -> SimilarNodes:
         """The ``count`` most similar nodes of any node."""
         if count not in self._similar:
             self._similar[count] = SimilarNodes(self.x, count)
         return self._similar[count]
+
+    def in_graph(self, labels: Tensor) -> Tensor:
+        """Labels ``(R, m)`` of the nodes of this object as ``(R, n)`` labels of the graph."""
+        return labels
+
+    @property
+    def neighbor_factor(self) -> Tensor | float:
+        """``(m,)`` number of neighbors of each node divided by those that are here."""
+        return 1.0
+
+    def smooth(self, values: NodeFunction, by: Filter, name: str) -> NodeFunction:
+        """Smooth values over the graph.
+
+        Args:
+            values: function of nodes.
+            by: the filter.
+            name: of the files of a large graph; the same name stands for the same values.
+
+        Returns:
+            function that returns the smoothed values of nodes.
+        """
+        smoothed = by(self.normalized, values(self))
+        return lambda nodes: smoothed[:, nodes.nodes]
+
+
+def known_labels(labels: Tensor, num_classes: int) -> NodeFunction:
+    """Labels ``(R, n)`` as function of nodes: one-hot rows, zero for -1."""
+
+    def rows(nodes: NodeTensors) -> Tensor:
+        own = labels[:, nodes.nodes]
+        known = (own >= 0)[..., None].float()
+        coded = torch.zeros(*own.shape, num_classes, device=own.device)
+        return coded.scatter_(-1, own.clamp_min(0)[..., None], known)
+
+    return rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -85,6 +86,17 @@ def _multiply(pattern: Pattern, values: Tensor, dense: Tensor) -> Tensor:
 
 
 def _csr_product(pattern: Pattern, values: Tensor, dense: Tensor) -> Tensor:
+    if not dense.is_cuda:
+        # A weighted sum of rows for each row of the matrix. Its kernel prefetches the rows, which
+        # makes it two to eight times as fast as the sparse products.
+        return F.embedding_bag(
+            pattern.indices,
+            dense.contiguous(),
+            pattern.indptr,
+            mode="sum",
+            per_sample_weights=values.detach(),
+            include_last_offset=True,
+        )
     csr = torch.sparse_csr_tensor(
         pattern.indptr,
         pattern.indices,
@@ -92,7 +104,5 @@ def _csr_product(pattern: Pattern, values: Tensor, dense: Tensor) -> Tensor:
         size=(pattern.num_rows, pattern.num_cols),
         check_invariants=False,
     )
-    # On a CPU the reducing kernel is about twice as fast as the plain product.
-    reduce = () if dense.is_cuda else ("sum",)
-    product: Tensor = torch.sparse.mm(csr, dense.contiguous(), *reduce)
+    product: Tensor = torch.sparse.mm(csr, dense.contiguous())
     return product

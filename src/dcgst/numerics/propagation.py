@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import torch
 import torch.nn.functional as F
@@ -11,7 +12,7 @@ from torch import Tensor
 from dcgst.numerics.columns import ColumnWeights, times
 from dcgst.numerics.normalize import Features, unit_rows
 from dcgst.numerics.products import spmm
-from dcgst.numerics.smoothing import Components, Filter, Smoother
+from dcgst.numerics.smoothing import Basis, Filter, Smoother
 from dcgst.numerics.sparse import SparseMatrix
 
 HOPS = ("0 hops", "1 hop", "2 hops", "3 hops")
@@ -73,7 +74,7 @@ class Propagation:
         weighted, smoother = unit_rows(weights(x)), Smoother(normalized)
         directions = smoother.directions(weighted, NO_SMOOTHING)
         reduced = smoother.center(times(weighted, directions))
-        right = Components.of(reduced, smoother.connected, DIMENSIONS).right
+        right = Basis.fit([(reduced, smoother.connected)], DIMENSIONS).right
         # A graph with fewer nodes than dimensions has fewer components.
         missing = min(DIMENSIONS, x.shape[1]) - right.shape[1]
         projection = F.pad(directions @ right, (0, missing))
@@ -86,12 +87,37 @@ class Propagation:
         means = torch.stack([block.mean(0) for block in blocks])
         return cls(weights.factor, weights.center, projection, offset, means, degree)
 
+    def equals(self, other: Propagation) -> bool:
+        """Whether another graph's blocks would be computed in the same way."""
+        return all(
+            torch.equal(getattr(self, field.name), getattr(other, field.name))
+            for field in fields(self)
+        )
+
+    def project(self, x: Features) -> Tensor:
+        """``(m, k)`` weighted and projected rows of features."""
+        weighted = unit_rows(ColumnWeights(self.factor, self.center)(x))
+        return times(weighted, self.projection) - self.offset
+
+    def normalize(self, propagated: Sequence[Tensor], degrees: Tensor) -> dict[str, Tensor]:
+        """Blocks by name: ``(m, k)`` rows of length one after centering, and the degree.
+
+        Args:
+            propagated: of 0 to 3 hops, and the PageRank means, ``(m, k)`` each.
+            degrees: ``(m, 1)``.
+        """
+        blocks = {
+            name: F.normalize(block - mean, dim=-1)
+            for name, block, mean in zip((*HOPS, PAGERANK), propagated, self.means, strict=True)
+        }
+        mean, std = self.degree
+        return {**blocks, DEGREE: (degrees.log1p() - mean) / std}
+
     def propagate(
         self, x: Features, adjacency: SparseMatrix, normalized: SparseMatrix
     ) -> list[Tensor]:
         """``(n, k)`` means of the projected features by hops, and their PageRank means."""
-        weighted = unit_rows(ColumnWeights(self.factor, self.center)(x))
-        reduced = times(weighted, self.projection) - self.offset
+        reduced = self.project(x)
         degrees = _degrees(adjacency).clamp_min(1e-12)
         blocks = [reduced]
         for _ in HOPS[1:]:
@@ -106,13 +132,7 @@ class Propagation:
 
         Arguments as in :meth:`fit`.
         """
-        propagated = self.propagate(x, adjacency, normalized)
-        blocks = {
-            name: F.normalize(block - mean, dim=-1)
-            for name, block, mean in zip((*HOPS, PAGERANK), propagated, self.means, strict=True)
-        }
-        mean, std = self.degree
-        return {**blocks, DEGREE: (_degrees(adjacency).log1p() - mean) / std}
+        return self.normalize(self.propagate(x, adjacency, normalized), _degrees(adjacency))
 
 
 def _degrees(adjacency: SparseMatrix) -> Tensor:

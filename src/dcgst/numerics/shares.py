@@ -20,6 +20,15 @@ def mean_probabilities(log_proba: Tensor, nodes: Tensor) -> Tensor:
 def match_shares(log_proba: Tensor, nodes: Tensor, shares: Tensor, iterations: int = 50) -> Tensor:
     """Add a constant per class so that the mean probabilities of some nodes are ``shares``.
 
+    Arguments as in :func:`share_offsets`.
+    """
+    offset = share_offsets(log_proba, nodes, shares, iterations)
+    return (log_proba + offset[:, None]).log_softmax(-1)
+
+
+def share_offsets(log_proba: Tensor, nodes: Tensor, shares: Tensor, iterations: int = 50) -> Tensor:
+    """``(R, C)`` constants that make ``shares`` the mean probabilities of some nodes.
+
     Args:
         log_proba: ``(R, n, C)``.
         nodes: ``(R, n)`` bool.
@@ -34,7 +43,7 @@ def match_shares(log_proba: Tensor, nodes: Tensor, shares: Tensor, iterations: i
     for _ in range(iterations):
         mean = mean_probabilities((sample + offset[:, None]).log_softmax(-1), within)
         offset = offset + 0.7 * (target - mean.clamp_min(SMALLEST).log()) * exists
-    return (log_proba + offset[:, None]).log_softmax(-1)
+    return offset
 
 
 def every_kth(nodes: Tensor, count: int | None = None) -> Tensor:

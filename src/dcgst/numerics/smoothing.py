@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -120,39 +121,55 @@ class Smoother:
 
 
 @dataclass(frozen=True)
-class Components:
-    """Leading singular vectors of centered features.
+class Basis:
+    """Directions of most variance of features.
 
     Attributes:
-        left: ``(n, k)`` left singular vectors.
-        values: ``(k,)`` singular values, in descending order.
+        mean: ``(d,)``.
+        values: ``(k,)`` singular values of the centered features, in descending order.
         right: ``(d, k)`` right singular vectors.
     """
 
-    left: Tensor
+    mean: Tensor
     values: Tensor
     right: Tensor
 
     @classmethod
-    def of(cls, z: Tensor, connected: Tensor, dimensions: int) -> Components:
-        """Components of ``(n, d)`` features, as far as connected nodes ``(n, 1)`` determine them.
+    def fit(cls, rows: Iterable[tuple[Tensor, Tensor]], dimensions: int) -> Basis:
+        """Learn the directions of ``(m, d)`` rows, as far as connected nodes determine them.
 
         They are the eigenvectors of the small Gram matrix in double precision, which always exist;
         an SVD of features that are nearly constant after strong smoothing may not converge on a
         GPU.
-        """
-        rows = (z * connected).double()
-        squares, vectors = eigh(rows.T @ rows)
-        count = min(dimensions, *z.shape)
-        values = squares.clamp_min(0).sqrt().flip(0)[:count].to(z.dtype)
-        right = vectors.flip(1)[:, :count].to(z.dtype)
-        kept = values > SMALLEST_VALUE * values[:1]
-        left = (z @ right) / torch.where(kept, values, torch.inf)
-        return cls(left, values, right)
 
-    def view(self, dimensions: int, whitening: float) -> Tensor:
-        """``(n, dimensions)``: :math:`U S^{1-w}`; w is 0 for plain and 1 for white components."""
-        return self.left[:, :dimensions] * self.values[:dimensions] ** (1 - whitening)
+        Args:
+            rows: features, and ``(m, 1)`` one for connected nodes, else zero; in several parts.
+            dimensions: maximum number of directions.
+        """
+        count, total, gram = 0, 0.0, 0.0
+        for z, connected in rows:
+            kept = (z * connected).double()
+            count += len(z)
+            total = total + torch.cat([kept.sum(0), connected.double().sum(0)])
+            gram = gram + kept.T @ kept
+        assert isinstance(total, Tensor)
+        assert isinstance(gram, Tensor)
+        mean = total[:-1] / total[-1]
+        squares, vectors = eigh(gram - total[-1] * torch.outer(mean, mean))
+        most = min(dimensions, count, len(mean))
+        values = squares.clamp_min(0).sqrt().flip(0)[:most]
+        right = vectors.flip(1)[:, :most]
+        return cls(mean.to(z.dtype), values.to(z.dtype), right.to(z.dtype))
+
+    def scores(self, z: Tensor) -> Tensor:
+        """``(m, k)`` rows of the left singular vectors for ``(m, d)`` features."""
+        kept = self.values > SMALLEST_VALUE * self.values[:1]
+        factor = 1 / torch.where(kept, self.values, torch.inf)
+        return torch.addmm(-(self.mean @ self.right), z, self.right) * factor
+
+    def view(self, scores: Tensor, dimensions: int, whitening: float) -> Tensor:
+        """``(m, dimensions)``: :math:`U S^{1-w}`; w is 0 for plain and 1 for white components."""
+        return scores[:, :dimensions] * self.values[:dimensions] ** (1 - whitening)
 
 
 def smoothed_components(
@@ -172,7 +189,8 @@ def smoothed_components(
     by = Filter(0.1, hops)
     x = smoother.reduce(scale_to_one(to_features(graph.features)), by)
     z = smoother.smooth(x, by)
-    return Components.of(z, smoother.connected, dimensions).view(dimensions, whitening)
+    basis = Basis.fit([(z, smoother.connected)], dimensions)
+    return basis.view(basis.scores(z), dimensions, whitening)
 
 
 FILTERS = (Filter(0.05, 40), Filter(0.1, 10), Filter(0.1, 4))
@@ -182,14 +200,31 @@ SHAPES = ((16, 0.6), (64, 0.3), (128, 0.5))
 Views = list[Tensor]
 """``(n, d)`` rows of unit length, all smoothed by the same filter."""
 
+DIMENSIONS = max(dimensions for dimensions, _ in SHAPES)
 
-def views_of(x: Features, operator: SparseMatrix) -> list[Views]:
+
+def views_of(bases: Sequence[Basis], scores: Sequence[Tensor]) -> Views:
+    """Views of features smoothed by one filter, in all shapes.
+
+    Args:
+        bases: of the weighted and of the plain features.
+        scores: ``(m, k)`` of both.
+    """
+    return [
+        F.normalize(basis.view(own, *shape), dim=-1)
+        for basis, own in zip(bases, scores, strict=True)
+        for shape in SHAPES
+    ]
+
+
+def smoothed_views(x: Features, operator: SparseMatrix) -> list[Views]:
     """For each filter, views of the weighted and of the plain features, in all shapes."""
-    most = max(dimensions for dimensions, _ in SHAPES)
     smoother = Smoother(operator)
     reduced = [smoother.reduce(scaled) for scaled in (unit_rows(weight_columns(x)), unit_rows(x))]
     views: list[Views] = []
     for by in FILTERS:
-        found = [Components.of(smoother.smooth(z, by), smoother.connected, most) for z in reduced]
-        views.append([F.normalize(own.view(*shape), dim=-1) for own in found for shape in SHAPES])
+        smoothed = [smoother.smooth(z, by) for z in reduced]
+        bases = [Basis.fit([(z, smoother.connected)], DIMENSIONS) for z in smoothed]
+        scores = [basis.scores(z) for basis, z in zip(bases, smoothed, strict=True)]
+        views.append(views_of(bases, scores))
     return views

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+import scipy.sparse as sp
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
-
-from dcgst.numerics.products import spmm
-from dcgst.numerics.sparse import SparseMatrix
 
 STEPS = 3
 """Length of the random walks."""
@@ -14,8 +14,10 @@ STEPS = 3
 MOST_STARTS = 256
 """Labeled nodes from which walks start, if there are more."""
 
+STARTS_AT_ONCE = 16
 
-def concentration(labeled: Tensor, adjacency: SparseMatrix) -> Tensor:
+
+def concentration(labeled: NDArray[np.bool_], adjacency: sp.csr_array) -> Tensor:
     r"""``(R,)`` how much more often labeled nodes reach each other than by chance.
 
     A random walk of one to three steps from a labeled node ends at another labeled node with
@@ -25,29 +27,41 @@ def concentration(labeled: Tensor, adjacency: SparseMatrix) -> Tensor:
     Labels from one part of the graph have values of two and more.
 
     Args:
-        labeled: ``(R, n)`` bool.
-        adjacency: ``(n, n)``.
+        labeled: ``(R, n)``.
+        adjacency: ``(n, n)``, symmetric, without self-loops.
     """
-    degrees = spmm(adjacency, torch.ones(adjacency.shape[0], 1, device=labeled.device)).squeeze(1)
-    return torch.stack([_concentration(row, adjacency, degrees) for row in labeled])
+    degrees = adjacency @ np.ones(adjacency.shape[0], dtype=adjacency.dtype)
+    inverse = np.divide(1, degrees, out=np.zeros_like(degrees), where=degrees > 0)
+    values = [_concentration(row, adjacency, degrees, inverse) for row in labeled]
+    return torch.tensor(values, dtype=torch.float32)
 
 
-def _concentration(labeled: Tensor, adjacency: SparseMatrix, degrees: Tensor) -> Tensor:
-    nodes = labeled.nonzero().squeeze(1)
-    starts = nodes[:: max(1, -(-len(nodes) // MOST_STARTS))]
-    own = torch.zeros(len(labeled), len(starts), device=labeled.device)
-    own[starts, torch.arange(len(starts), device=labeled.device)] = 1
-    reached = torch.cat([own, labeled[:, None].to(own.dtype)], dim=1)
-    visits = torch.zeros(len(starts), device=labeled.device)
+def _concentration(
+    labeled: NDArray[np.bool_],
+    adjacency: sp.csr_array,
+    degrees: NDArray[np.floating],
+    inverse: NDArray[np.floating],
+) -> float:
+    nodes = np.flatnonzero(labeled)
+    starts = nodes[:: max(1, -(-nodes.size // MOST_STARTS))]
+    reached = labeled.astype(adjacency.dtype)
+    visits = np.zeros(starts.size)
     for _ in range(STEPS):
-        reached = spmm(adjacency, reached) / degrees.clamp_min(1e-12)[:, None]
-        at_starts = reached[starts]
-        # Walks that end at any labeled node, without those that return to their start.
-        visits = visits + (at_starts[:, -1] - at_starts[:, :-1].diagonal()) / STEPS
-    observed = visits.sum() * len(nodes) / max(1, len(starts))
-    share = degrees[nodes] / degrees.sum().clamp_min(1e-12)
+        reached = inverse * (adjacency @ reached)
+        visits += reached[starts]
+    # Without the walks that return to their start: after two steps over the same edge, after three
+    # steps around a triangle.
+    for first in range(0, starts.size, STARTS_AT_ONCE):
+        own = slice(first, first + STARTS_AT_ONCE)
+        edges = adjacency[starts[own]]
+        back = edges.copy()
+        back.data *= inverse[back.indices]
+        returned = (edges.multiply(back) + (back @ adjacency).multiply(back)).sum(axis=1)
+        visits[own] -= inverse[starts[own]] * np.asarray(returned).reshape(-1)
+    observed = visits.sum() / STEPS * nodes.size / max(1, starts.size)
+    share = degrees[nodes].astype(float) / max(degrees.sum(dtype=float), 1e-12)
     expected = (share.sum() - share).sum()
-    return (observed + 1) / (expected + 1)
+    return float((observed + 1) / (expected + 1))
 
 
 def representativeness(concentration: Tensor) -> Tensor:

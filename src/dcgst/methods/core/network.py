@@ -18,6 +18,7 @@ from dcgst.methods.core.params import param
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result, results_without_stages
 from dcgst.nn.base import BACKBONES, Backbone, Output, receptive_field
+from dcgst.numerics.graph_tensors import NodeTensors
 from dcgst.numerics.normalize import Features, scale_rows
 from dcgst.numerics.sparse import SparseMatrix
 
@@ -148,6 +149,12 @@ class Network:
         """Output for every node, without dropout or gradients; optionally with another operator."""
         with torch.no_grad():
             output: Output = self.model(self.x, operator or self.operator)
+        return output
+
+    def predict_rows(self, nodes: NodeTensors) -> Output:
+        """Output for other nodes, by a network without edges."""
+        with torch.no_grad():
+            output: Output = self.model(self.model.inputs(nodes), self.operator)
         return output
 
     def predict_with_dropout(self, streams: Streams, rate: float) -> Output:

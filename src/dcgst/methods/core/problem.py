@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -13,9 +14,10 @@ from torch import Tensor
 from dcgst.engine.checkpoint import Checkpoint
 from dcgst.engine.training import Callback
 from dcgst.graph import UNKNOWN
-from dcgst.numerics.graph_tensors import GraphTensors
+from dcgst.numerics.graph_tensors import GraphTensors, NodeFunction, known_labels
 from dcgst.numerics.normalize import Features
 from dcgst.numerics.sparse import SparseMatrix
+from dcgst.shift.concentration import concentration, representativeness
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,13 @@ class Problem:
         """``(R,)`` bool, fits with validation nodes."""
         return (self.val_labels >= 0).any(1)
 
+    @cached_property
+    def trust(self) -> Tensor:
+        """``(R,)`` how representative the training labels look, from zero to one."""
+        labeled = self.graph.in_graph(self.train_labels) >= 0
+        found = concentration(labeled.numpy(force=True), self.graph.matrix)
+        return representativeness(found).to(self.device)
+
     def train_on_validation(self) -> Problem:
         """The same problem with the validation labels as training labels, and no validation."""
         labels = torch.maximum(self.train_labels, self.val_labels)
@@ -126,6 +135,10 @@ class Problem:
         labeled = (self.train_labels >= 0)[..., None]
         coded = torch.zeros(*self.train_labels.shape, self.num_classes, device=self.device)
         return coded.scatter_(-1, self.train_labels.clamp_min(0)[..., None], labeled.float())
+
+    def given_labels(self) -> NodeFunction:
+        """The training labels as function of nodes: one-hot rows, zero for other nodes."""
+        return known_labels(self.graph.in_graph(self.train_labels), self.num_classes)
 
     def class_shares(self) -> Tensor:
         """``(R, C)`` share of each class among the training labels."""

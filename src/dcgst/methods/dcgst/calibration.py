@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from dcgst.methods.core.problem import Problem
+from dcgst.methods.core.row_models import Affine
 from dcgst.methods.pooling import confidence_scale, mean_confidence
-from dcgst.numerics.shares import match_shares, mean_probabilities
+from dcgst.numerics.shares import mean_probabilities, share_offsets
 
 FACTORS = torch.logspace(-0.9, 0.6, 31)
 """Factors of log-probabilities that are compared on validation labels."""
@@ -48,8 +49,8 @@ def calibrate(
     *,
     known: Correction | None,
     estimate_shares: bool,
-) -> tuple[Tensor, Correction]:
-    """Scale a prediction to a mean confidence and correct its class shares.
+) -> tuple[Affine, Correction]:
+    """How to scale a prediction to a mean confidence and correct its class shares.
 
     Validation labels change the confidence by a factor of the log-probabilities. If they are a
     random sample, they also change the class shares: by the difference between the shares among
@@ -67,25 +68,28 @@ def calibrate(
         estimate_shares: whether the validation labels are a random sample.
 
     Returns:
-        ``(R, n, C)`` log-probabilities and the correction.
+        a map of log-probabilities, and the correction.
     """
     if known is not None:
         has_validation = (val_labels >= 0).any(1)
         confidence = torch.where(has_validation, known.confidence, confidence)
     scale = confidence_scale(log_proba, confidence, problem.pool)
-    scaled = (scale[:, None, None] * log_proba).log_softmax(-1)
+    scaled = Affine(scale).apply(log_proba)
     if known is None:
         factor, _ = fit_factor(scaled, val_labels, FACTOR_SPREAD * (2 - trust))
-        scaled = (factor[:, None, None] * scaled).log_softmax(-1)
+        scale = scale * factor
+        scaled = Affine(scale).apply(log_proba)
         shares = share_correction(scaled, val_labels) * float(estimate_shares)
         known = Correction(mean_confidence(scaled, problem.pool), shares)
     if problem.shares is not None:
-        return match_shares(scaled, problem.pool, problem.shares.expand_as(known.shares)), known
-    if not bool(known.shares.any()):
-        return scaled, known
-    predicted = mean_probabilities(scaled, problem.pool)
-    shares = torch.maximum(predicted + known.shares, SMALLEST_SHARE * predicted)
-    return match_shares(scaled, problem.pool, shares / shares.sum(1, keepdim=True)), known
+        shares = problem.shares.expand_as(known.shares)
+    elif bool(known.shares.any()):
+        predicted = mean_probabilities(scaled, problem.pool)
+        shares = torch.maximum(predicted + known.shares, SMALLEST_SHARE * predicted)
+        shares = shares / shares.sum(1, keepdim=True)
+    else:
+        return Affine(scale), known
+    return Affine(scale, share_offsets(scaled, problem.pool, shares)), known
 
 
 def fit_factor(

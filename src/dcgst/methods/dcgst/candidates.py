@@ -81,7 +81,8 @@ def find_candidates(
         predicted=predicted,
         confidence=confidence,
         rank=rank,
-        ner=neighborhood_entropy_reduction(log_proba, problem.graph.normalized),
+        ner=neighborhood_entropy_reduction(log_proba, problem.graph.normalized)
+        * problem.graph.neighbor_factor,
         budget=budget,
         quotas=quotas,
     )

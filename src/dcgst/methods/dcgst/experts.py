@@ -11,6 +11,7 @@ from torch import Tensor
 from dcgst.methods.core.base import Method
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import AGREEMENT, LEFT_OUT
+from dcgst.methods.core.row_models import Affine, BoundedRows, MeanRows, RowModel, ScaledRows
 from dcgst.methods.correct_and_smooth import CorrectAndSmooth
 from dcgst.methods.dcgst.calibration import Correction, calibrate, fit_factor
 from dcgst.methods.em import EM
@@ -20,8 +21,8 @@ from dcgst.methods.label_propagation import LabelPropagation
 from dcgst.methods.mlp import MLP
 from dcgst.methods.pooling import confidence_scale, log_pool, mean_confidence
 from dcgst.methods.sign import SIGN
+from dcgst.numerics.graph_tensors import NodeFunction
 from dcgst.numerics.shares import every_kth
-from dcgst.shift.concentration import concentration, representativeness
 
 FITTED: tuple[type[Method], ...] = (GCN, MLP, SIGN, LabelPropagation, EM, GaussianProcess)
 """Fitted alone, except for the one that is the teacher. Correct and Smooth needs the MLP only."""
@@ -80,11 +81,28 @@ class Pool:
         log_proba: ``(R, n, C)``, the weighted mean of scaled log-probabilities, calibrated.
         weights: ``(R,)`` by member; they sum to one.
         evidence: of the validation labels.
+        calibration: of the weighted mean.
     """
 
     log_proba: Tensor
     weights: Mapping[str, Tensor]
     evidence: Evidence
+    calibration: Affine
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """All experts of R fits, fitted alone.
+
+    Attributes:
+        log_proba: ``(R, n, C)`` by name.
+        models: by name, those that can predict other nodes.
+        left_out: accuracy of the Gaussian process on left-out training labels in each fit.
+    """
+
+    log_proba: Mapping[str, Tensor]
+    models: Mapping[str, RowModel]
+    left_out: Sequence[float]
 
 
 class Experts:
@@ -116,13 +134,11 @@ class Experts:
     ) -> None:
         self.problem, self.val_labels, self.evidence = problem, val_labels, evidence
         self.estimate_shares = estimate_shares
-        self.trust = (
-            representativeness(concentration(problem.train_labels >= 0, problem.adjacency))
-            if evidence is None
-            else evidence.trust
+        self.trust = problem.trust if evidence is None else evidence.trust
+        self.fitted = fit_experts(
+            problem, val_labels, {teacher_name: teacher.softmax(-1)}, self.trust
         )
-        first = {teacher_name: teacher.softmax(-1)}
-        predictions, self.left_out_accuracy = fit_experts(problem, val_labels, first, self.trust)
+        predictions = self.fitted.log_proba
         self.sample = every_kth(problem.pool)
         self.names = tuple(predictions)
         self.classes = torch.stack(  # (R, K, sample)
@@ -131,6 +147,7 @@ class Experts:
         self.priors = torch.stack([self.prior(name) for name in self.names], 1)
         self.log_likelihood: dict[str, Tensor] = {}
         self.log_weights: dict[str, Tensor] = {}
+        self.scales: dict[str, Affine] = {}
         scaled = {name: self.weigh(name, p) for name, p in predictions.items()}
         weights = self.weights(self.names)
         self.total = torch.zeros_like(teacher)
@@ -151,7 +168,7 @@ class Experts:
         # is not the accuracy elsewhere.
         own = mean_confidence(log_proba, self.problem.pool)
         confidence = self.trust * self.expected_confidence + (1 - self.trust) * own
-        calibrated, correction = calibrate(
+        calibration, correction = calibrate(
             self.problem,
             log_proba,
             confidence.clamp(self.chance, MAX_CONFIDENCE),
@@ -161,7 +178,20 @@ class Experts:
             estimate_shares=self.estimate_shares,
         )
         likelihood = {name: self.log_likelihood[name] for name in weights}
-        return Pool(calibrated, weights, Evidence(self.trust, likelihood, correction))
+        evidence = Evidence(self.trust, likelihood, correction)
+        return Pool(calibration.apply(log_proba), weights, evidence, calibration)
+
+    def model(self, pool: Pool, students: Mapping[str, RowModel]) -> RowModel:
+        """The combined prediction as a model of the rows of other nodes.
+
+        Args:
+            pool: the combined prediction.
+            students: the models of its students by name.
+        """
+        models = {**self.fitted.models, **students}
+        scaled = [ScaledRows(models[name], self.scales[name]) for name in pool.weights]
+        mean = MeanRows(scaled, list(pool.weights.values()))
+        return ScaledRows(mean, pool.calibration)
 
     def expectations(self) -> list[dict[str, float]]:
         """What is known about the accuracy of each fit without validation labels."""
@@ -170,7 +200,7 @@ class Experts:
         agreement = torch.as_tensor(shares / (count * (count - 1))).tolist()
         return [
             {LEFT_OUT: left_out, AGREEMENT: share}
-            for left_out, share in zip(self.left_out_accuracy, agreement, strict=True)
+            for left_out, share in zip(self.fitted.left_out, agreement, strict=True)
         ]
 
     @property
@@ -182,7 +212,8 @@ class Experts:
         agreement = self.agreement(name, log_proba)
         target = agreement.clamp(self.chance, MAX_CONFIDENCE)
         scale = confidence_scale(log_proba, target, self.problem.pool)
-        scaled = (scale.clamp_max(MAX_SCALE)[:, None, None] * log_proba).log_softmax(-1)
+        self.scales[name] = Affine(scale.clamp_max(MAX_SCALE))
+        scaled = self.scales[name].apply(log_proba)
         if self.evidence is not None:
             likelihood = self.evidence.log_likelihood[name]
         else:
@@ -222,44 +253,50 @@ class Experts:
 
 def fit_experts(
     problem: Problem, val_labels: Tensor, first: Mapping[str, Tensor], trust: Tensor
-) -> tuple[dict[str, Tensor], list[float]]:
+) -> Fitted:
     """Fit all experts to the training labels.
 
     EM uses ``val_labels`` to weight its views, also where they are training labels: it has too few
-    parameters to memorize them.
+    parameters to memorize them. The GCN needs all edges: on a sample of a large graph there is
+    none, and the teacher takes its place in EM.
 
     Args:
         problem: the input.
         val_labels: ``(R, n)``, -1 elsewhere.
         first: probabilities of the teacher, by name; it is not fitted again.
         trust: ``(R,)`` how representative the training labels are, from zero to one.
-
-    Returns:
-        ``(R, n, C)`` log-probabilities by name, and the accuracy of the Gaussian process on
-        left-out training labels in each fit.
     """
-    predictions = dict(first)
-    left_out: list[float] = []
+    proba: dict[str, Tensor] = dict(first)
+    functions: dict[str, NodeFunction] = {}
+    left_out: Sequence[float] = ()
+
+    def add(name: str, function: NodeFunction) -> None:
+        functions[name] = function
+        proba[name] = function(problem.graph)
+
     for kind in FITTED:
-        if kind.name not in predictions:
+        if kind.name not in proba and (kind is not GCN or problem.graph.complete):
             alone = replace(problem, checkpoint=problem.checkpoint.within(kind.name))
             if kind is EM:
-                alone = replace(alone, val_labels=val_labels)
-                predictions[EM.name] = em_from_two_starts(alone, predictions[GCN.name], trust)
-                continue
-            results = kind().solve(alone)
-            if kind is GaussianProcess:
-                left_out = [result.expectation[LEFT_OUT] for result in results]
-            proba = [torch.from_numpy(result.proba) for result in results]
-            predictions[kind.name] = torch.stack(proba).to(problem.device)
+                start = proba[GCN.name] if GCN.name in proba else next(iter(first.values()))
+                own = replace(alone, val_labels=val_labels)
+                add(EM.name, em_from_two_starts(own, start, trust))
+            elif kind is GaussianProcess:
+                model, left_out = GaussianProcess().fit_rows(alone)
+                add(kind.name, model.proba)
+            else:
+                add(kind.name, kind().fit_rows(alone))
         if kind is MLP:
-            corrected = CorrectAndSmooth().propagate(problem, predictions[MLP.name])
-            predictions[CorrectAndSmooth.name] = corrected
-    return {name: p.clamp_min(SMALLEST).log() for name, p in predictions.items()}, left_out
+            mlp = functions.get(MLP.name, lambda _: first[MLP.name])
+            alone = replace(problem, checkpoint=problem.checkpoint.within(CorrectAndSmooth.name))
+            add(CorrectAndSmooth.name, CorrectAndSmooth().propagate(alone, mlp))
+    models = {name: BoundedRows(function, SMALLEST) for name, function in functions.items()}
+    log_proba = {name: own.clamp_min(SMALLEST).log() for name, own in proba.items()}
+    return Fitted(log_proba, models, left_out)
 
 
-def em_from_two_starts(problem: Problem, network: Tensor, trust: Tensor) -> Tensor:
-    """``(R, n, C)`` probabilities of EM, started from the labels and from a network.
+def em_from_two_starts(problem: Problem, network: Tensor, trust: Tensor) -> NodeFunction:
+    """Probabilities of EM, started from the labels and from a network.
 
     Labels from one region of a graph may start a component in the wrong place. The less
     representative they are, the more the second start counts.
@@ -275,4 +312,4 @@ def em_from_two_starts(problem: Problem, network: Tensor, trust: Tensor) -> Tens
         start = em.given_weight * problem.one_hot() + network * problem.pool[..., None]
         second = em.predict_nodes(problem, start)
         predictions.append(replace(second, log_prior=(1 - trust).log()))
-    return log_pool(predictions).log_proba.softmax(-1)
+    return log_pool(predictions).proba_of(problem.graph)

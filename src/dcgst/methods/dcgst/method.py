@@ -184,7 +184,7 @@ class DCGST(Settings):
             return results, None
         # Departure 6: a second student, a Gaussian process, learns from the combined prediction.
         confident = confident_half(problem, experts.pool({STUDENT: logits}).log_proba)
-        second = learn_pseudo_labels(problem, confident)
+        second = learn_pseudo_labels(problem, confident)(problem.graph)
         pool = experts.pool({STUDENT: logits, GP_STUDENT: second})
         results = state.results(
             pool.log_proba.exp(), student.model, teacher.edge_probabilities, pool.weights

@@ -1,0 +1,394 @@
+"""Graphs of any size: propagation in blocks of columns, models fitted to a sample of the nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dcgst.graph import FeatureMatrix
+from dcgst.memory import forget
+from dcgst.numerics.columns import MOST_COLUMNS, ColumnWeights, leading_directions, times
+from dcgst.numerics.graph_tensors import GraphTensors, NodeFunction
+from dcgst.numerics.matrix import ROWS, Matrix, Nodes, Workspace
+from dcgst.numerics.neighbors import Neighbors
+from dcgst.numerics.normalize import Features, to_features, unit_rows
+from dcgst.numerics.propagation import DIMENSIONS, HOPS, SMOOTH, Propagation
+from dcgst.numerics.smoothing import DIMENSIONS as VIEW_DIMENSIONS
+from dcgst.numerics.smoothing import FILTERS, Basis, Filter, Views, views_of
+from dcgst.numerics.sparse import Pattern, SparseMatrix
+
+SAMPLE_FOR_DIRECTIONS = 20_000
+"""Rows from which the directions of most variance of wide features are computed."""
+
+NEIGHBORS_IN_SAMPLE = 8
+"""Neighbors of each node of a sample that are part of it."""
+
+Scale = Callable[[FeatureMatrix], FeatureMatrix]
+"""A function that scales rows of features."""
+
+
+class LargeGraph:
+    """A graph whose propagated features are kept in files or, if there is room, in memory.
+
+    It computes the same as :class:`GraphTensors`, with blocks of columns and of rows instead of
+    whole matrices.
+
+    Args:
+        features: ``(n, d)``; the arrays may be memory-mapped.
+        adjacency: ``(n, n)``; likewise.
+        scale: scales rows of features as the method needs them.
+        workspace: where matrices are kept.
+        weighted: whether any edge weight differs from one.
+    """
+
+    def __init__(
+        self,
+        features: FeatureMatrix,
+        adjacency: sp.csr_array,
+        scale: Scale,
+        workspace: Workspace,
+        weighted: bool,
+    ) -> None:
+        self.features, self.matrix, self.scale, self.workspace = (
+            features,
+            adjacency,
+            scale,
+            workspace,
+        )
+        self.neighbors = Neighbors(adjacency, weighted)
+
+    @property
+    def num_nodes(self) -> int:
+        return self.neighbors.num_nodes
+
+    def ranges(self) -> Iterator[slice]:
+        """All nodes, :data:`ROWS` at a time."""
+        for start in range(0, self.num_nodes, ROWS):
+            yield slice(start, min(self.num_nodes, start + ROWS))
+
+    def rows(self, nodes: Nodes) -> LargeRows:
+        """What models read of some nodes."""
+        return LargeRows(self, nodes)
+
+    def feature_rows(self, nodes: Nodes, scale: Scale | None = None) -> Features:
+        """Features of some nodes."""
+        chosen = nodes.numpy() if isinstance(nodes, Tensor) else nodes
+        rows = self.features[chosen]
+        if not sp.issparse(rows):
+            rows = np.array(rows, dtype=np.float32)
+        found = to_features(scale(rows) if scale else rows)
+        forget(self.features)
+        return found
+
+    @cached_property
+    def connected(self) -> Tensor:
+        """``(n, 1)`` one for nodes with neighbors; for all nodes if none has."""
+        found = self.neighbors.degrees > 0
+        return (found if bool(found.any()) else ~found).float()
+
+    @cached_property
+    def weights(self) -> ColumnWeights:
+        """Weights of the feature columns."""
+        return ColumnWeights.of_parts(lambda: (self.feature_rows(part) for part in self.ranges()))
+
+    @cached_property
+    def some_nodes(self) -> Tensor:
+        """Nodes at random, for estimates."""
+        count = min(self.num_nodes, SAMPLE_FOR_DIRECTIONS)
+        chosen = np.random.default_rng(0).choice(self.num_nodes, count, replace=False)
+        return torch.from_numpy(np.sort(chosen))
+
+    def weighted_rows(self, nodes: Nodes) -> Features:
+        """Rows of length one of the weighted features."""
+        return unit_rows(self.weights(self.feature_rows(nodes)))
+
+    def plain_rows(self, nodes: Nodes) -> Features:
+        """Rows of length one of the features."""
+        return unit_rows(self.feature_rows(nodes))
+
+    def directions(self, rows: Callable[[Nodes], Features]) -> Tensor:
+        """``(d, k)`` directions of most variance, all if d is small."""
+        columns = self.features.shape[1]
+        if columns <= MOST_COLUMNS:
+            return torch.eye(columns)
+        return leading_directions(rows(self.some_nodes), min(MOST_COLUMNS, len(self.some_nodes)))
+
+    @cached_property
+    def smoothed(self) -> list[list[Matrix]]:
+        """For each filter, the smoothed weighted and plain features."""
+        versions = {"weighted": self.weighted_rows, "plain": self.plain_rows}
+        found: list[list[Matrix]] = [[] for _ in FILTERS]
+        for name, rows in versions.items():
+            directions = self.directions(rows)
+            shape = self.num_nodes, directions.shape[1]
+            source = self.workspace.from_rows(
+                name, shape, _product_with(rows, directions)
+            )
+            for by, matrix in self.smooth_by(FILTERS, source, name, means=True).items():
+                found[FILTERS.index(by)].append(matrix)
+            source.delete()
+        return found
+
+    def smooth_by(
+        self, filters: Sequence[Filter], source: Matrix, name: str, *, means: bool
+    ) -> dict[Filter, Matrix]:
+        """Smooth a matrix; filters with the same teleport share their steps.
+
+        Args:
+            filters: the filters.
+            source: the matrix.
+            name: of the files.
+            means: whether to divide by the smoothed constant one, so that rows are means.
+        """
+        found = {}
+        for teleport in dict.fromkeys(by.teleport for by in filters):
+            same = sorted((by for by in filters if by.teleport == teleport), key=lambda f: f.hops)
+            hops = [by.hops for by in same]
+            sums = self.row_sums(teleport, tuple(hops)) if means else None
+
+            def compute(
+                block: Tensor,
+                teleport: float = teleport,
+                hops: list[int] = hops,
+                sums: list[Tensor] | None = sums,
+            ) -> Iterator[Tensor]:
+                for number, z in enumerate(self.neighbors.smooth(block, teleport, hops)):
+                    yield z if sums is None else z.div_(sums[number])
+
+            names = [f"{name}-{teleport}-{count}" for count in hops]
+            matrices = self.workspace.from_columns(names, source, compute)
+            found.update(zip(same, matrices, strict=True))
+        return found
+
+    def row_sums(self, teleport: float, hops: tuple[int, ...]) -> list[Tensor]:
+        """``(n, 1)`` the smoothed constant one after each number of hops."""
+        if (teleport, hops) not in self._row_sums:
+            ones = torch.ones(self.num_nodes, 1)
+            self._row_sums[teleport, hops] = self.neighbors.smooth(ones, teleport, list(hops))
+        return self._row_sums[teleport, hops]
+
+    @cached_property
+    def _row_sums(self) -> dict[tuple[float, tuple[int, ...]], list[Tensor]]:
+        return {}
+
+    @cached_property
+    def bases(self) -> list[list[Basis]]:
+        """Directions of most variance of each matrix in ``smoothed``."""
+        return [[self.basis(matrix.rows, VIEW_DIMENSIONS) for matrix in own] for own in self.smoothed]
+
+    def basis(self, rows: Callable[[slice], Tensor], dimensions: int) -> Basis:
+        """Directions of most variance of the rows of all nodes."""
+        parts = ((rows(part), self.connected[part]) for part in self.ranges())
+        return Basis.fit(parts, dimensions)
+
+    @cached_property
+    def propagation(self) -> Propagation:
+        """How features by number of hops are computed."""
+        return self._propagated[0]
+
+    @cached_property
+    def hop_matrices(self) -> list[Matrix]:
+        """Projected features of 0 to 3 hops, and their PageRank means."""
+        return self._propagated[1]
+
+    @cached_property
+    def _propagated(self) -> tuple[Propagation, list[Matrix]]:
+        """How features by number of hops are computed, and the result, before centering."""
+        directions = self.directions(self.weighted_rows)
+        basis = self.basis(_product_with(self.weighted_rows, directions), DIMENSIONS)
+        missing = min(DIMENSIONS, self.features.shape[1]) - basis.right.shape[1]
+        projection = torch.nn.functional.pad(directions @ basis.right, (0, missing))
+        offset = torch.nn.functional.pad(basis.mean @ basis.right, (0, missing))
+        size = self.neighbors.degrees.log1p()
+        degree = torch.stack([size.mean(), size.std(correction=0).clamp_min(1e-12)])
+        weights = self.weights
+        found = Propagation(
+            weights.factor, weights.center, projection, offset, offset, degree
+        )
+        shape = self.num_nodes, projection.shape[1]
+        zero = self.workspace.from_rows(
+            "0-hops", shape, lambda nodes: found.project(self.feature_rows(nodes))
+        )
+        names = [name.replace(" ", "-") for name in HOPS[1:]]
+        hops = self.workspace.from_columns(names, zero, self._hops)
+        pagerank = self.smooth_by([SMOOTH], zero, "pagerank", means=True)[SMOOTH]
+        matrices = [zero, *hops, pagerank]
+        means = torch.stack([self.mean(matrix) for matrix in matrices])
+        final = Propagation(weights.factor, weights.center, projection, offset, means, degree)
+        return final, matrices
+
+    def _hops(self, block: Tensor) -> Iterator[Tensor]:
+        other = torch.empty_like(block)
+        for _ in HOPS[1:]:
+            block, other = self.neighbors.means(block, other), block
+            yield block
+
+    def mean(self, matrix: Matrix) -> Tensor:
+        """``(d,)`` mean of the rows."""
+        totals = [matrix.rows(part).double().sum(0) for part in self.ranges()]
+        return (torch.stack(totals).sum(0) / self.num_nodes).float()
+
+    def smooth(self, values: NodeFunction, by: Filter, name: str) -> NodeFunction:
+        """See :meth:`GraphTensors.smooth`."""
+        fits, _, columns = values(self.rows(slice(0, 1))).shape
+
+        def wide(nodes: slice) -> Tensor:
+            return values(self.rows(nodes)).transpose(0, 1).flatten(1)
+
+        shape = self.num_nodes, fits * columns
+        source = self.workspace.from_rows(name, shape, wide)
+        smoothed = self.smooth_by([by], source, name, means=False)[by]
+        source.delete()
+        return lambda nodes: (
+            smoothed.rows(nodes.nodes).unflatten(1, (fits, columns)).transpose(0, 1)
+        )
+
+    def sample(self, chosen: NDArray[np.int64]) -> GraphSample:
+        """Some nodes, with some neighbors of each.
+
+        Args:
+            chosen: nodes, sorted.
+        """
+        rng = np.random.default_rng(len(chosen))
+        indptr, indices = self.matrix.indptr, self.matrix.indices
+        start, count = indptr[chosen], np.diff(indptr)[chosen]
+        kept = np.minimum(count, NEIGHBORS_IN_SAMPLE)
+        owner = np.repeat(np.arange(len(chosen)), kept)
+        place = np.arange(len(owner)) - np.repeat(np.cumsum(kept) - kept, kept)
+        # One neighbor from each of equally long parts of the list.
+        share = (place + rng.random(len(owner))) / np.repeat(kept, kept)
+        entries = start[owner] + (share * count[owner]).astype(np.int64)
+        neighbors, weights = indices[entries], self.matrix.data[entries]
+        nodes, position = np.unique(np.concatenate([chosen, neighbors]), return_inverse=True)
+        rows, columns = position[owner], position[len(chosen) :]
+        counts = np.zeros(len(nodes) + 1, dtype=np.int64)
+        np.add.at(counts, rows + 1, 1)
+        pattern = Pattern(
+            torch.from_numpy(np.cumsum(counts)),
+            torch.from_numpy(columns[np.argsort(rows, kind="stable")].astype(np.int64)),
+            len(nodes),
+        )
+        ordered = torch.from_numpy(weights[np.argsort(rows, kind="stable")].astype(np.float32))
+        factor = np.ones(len(nodes), dtype=np.float32)
+        factor[position[: len(chosen)]] = count / np.maximum(kept, 1)
+        inside = np.isin(nodes, chosen)
+        return GraphSample(
+            self, torch.from_numpy(nodes), inside, SparseMatrix(pattern, ordered), factor
+        )
+
+
+def _product_with(
+    rows: Callable[[Nodes], Features], directions: Tensor
+) -> Callable[[Nodes], Tensor]:
+    return lambda nodes: times(rows(nodes), directions)
+
+
+class LargeRows:
+    """What models read of some nodes of a large graph, read when it is needed.
+
+    Args:
+        graph: the graph.
+        nodes: the nodes.
+    """
+
+    def __init__(self, graph: LargeGraph, nodes: Nodes) -> None:
+        self.graph, self.nodes = graph, nodes
+
+    @cached_property
+    def x(self) -> Features:
+        return self.graph.feature_rows(self.nodes, self.graph.scale)
+
+    @cached_property
+    def propagated(self) -> dict[str, Tensor]:
+        matrices = [matrix.rows(self.nodes) for matrix in self.graph.hop_matrices]
+        degrees = self.graph.neighbors.degrees[self.nodes]
+        return self.graph.propagation.normalize(matrices, degrees)
+
+    def propagated_by(self, propagation: Propagation) -> dict[str, Tensor]:
+        """The same: models are fitted to a sample of the same graph."""
+        return self.propagated
+
+    @cached_property
+    def views(self) -> list[Views]:
+        return [
+            views_of(
+                bases,
+                [
+                    basis.scores(matrix.rows(self.nodes))
+                    for basis, matrix in zip(bases, matrices, strict=True)
+                ],
+            )
+            for bases, matrices in zip(self.graph.bases, self.graph.smoothed, strict=True)
+        ]
+
+
+class GraphSample(GraphTensors):
+    """Some nodes of a large graph, with some neighbors of each.
+
+    Args:
+        graph: the large graph.
+        nodes: all nodes of the sample, neighbors included.
+        chosen: ``(m,)`` bool, the nodes that are not only neighbors.
+        adjacency: ``(m, m)`` edges from chosen nodes to their neighbors in the sample.
+        factor: ``(m,)`` number of neighbors in the graph divided by those in the sample.
+    """
+
+    complete = False
+
+    def __init__(
+        self,
+        graph: LargeGraph,
+        nodes: Tensor,
+        chosen: NDArray[np.bool_],
+        adjacency: SparseMatrix,
+        factor: NDArray[np.float32],
+    ) -> None:
+        self.graph, self.nodes, self.chosen, self.adjacency = graph, nodes, chosen, adjacency
+        self.matrix, self.factor = graph.matrix, torch.from_numpy(factor)
+        self.own = graph.rows(nodes)
+        self._similar = {}
+
+    @cached_property
+    def x(self) -> Features:  # type: ignore[override]
+        return self.own.x
+
+    @cached_property
+    def normalized(self) -> SparseMatrix:
+        """Entries of ``D^-1/2 (A + I) D^-1/2`` of the large graph, without its diagonal."""
+        scale = self.graph.neighbors.scale[self.nodes].squeeze(1)
+        pattern = self.adjacency.pattern
+        ends = scale[pattern.rows] * scale[pattern.indices]
+        return self.adjacency.with_values(self.adjacency.values * ends)
+
+    @cached_property
+    def views(self) -> list[Views]:
+        return self.own.views
+
+    @cached_property
+    def propagation(self) -> Propagation:
+        return self.graph.propagation
+
+    @cached_property
+    def propagated(self) -> dict[str, Tensor]:
+        return self.own.propagated
+
+    def propagated_by(self, propagation: Propagation) -> dict[str, Tensor]:
+        return self.propagated
+
+    def in_graph(self, labels: Tensor) -> Tensor:
+        found = torch.full((len(labels), self.graph.num_nodes), -1, dtype=labels.dtype)
+        found[:, self.nodes] = labels
+        return found
+
+    @property
+    def neighbor_factor(self) -> Tensor:
+        return self.factor
+
+    def smooth(self, values: NodeFunction, by: Filter, name: str) -> NodeFunction:
+        return self.graph.smooth(values, by, name)

@@ -1,0 +1,159 @@
+"""Matrices with one row per node, in blocks of columns that are tensors or files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dcgst.files import TEMPORARY
+
+Nodes = slice | Tensor
+"""A range of nodes, or their positions."""
+
+ROWS = 1 << 16
+"""Rows that are computed at a time."""
+
+NUMBER = 4
+"""Bytes of a number."""
+
+
+class Matrix:
+    """An ``(n, d)`` matrix of float32.
+
+    Args:
+        shape: n and d.
+        blocks: of columns: tensors ``(n, k)``, or files with their numbers, row by row.
+        widths: number of columns of each block.
+    """
+
+    def __init__(
+        self, shape: tuple[int, int], blocks: Sequence[Tensor | Path], widths: Sequence[int]
+    ) -> None:
+        self.shape, self.blocks, self.widths = shape, list(blocks), list(widths)
+
+    def columns(self) -> Iterator[Tensor]:
+        """Blocks of columns ``(n, k)`` one after the other; they may be changed."""
+        for block, width in zip(self.blocks, self.widths, strict=True):
+            if isinstance(block, Tensor):
+                yield block.clone()
+            else:
+                whole = np.fromfile(block, dtype=np.float32)
+                yield torch.from_numpy(whole.reshape(self.shape[0], width))
+
+    def rows(self, nodes: Nodes) -> Tensor:
+        """``(m, d)`` some rows."""
+        parts = [
+            block[nodes] if isinstance(block, Tensor) else self._read(block, width, nodes)
+            for block, width in zip(self.blocks, self.widths, strict=True)
+        ]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+
+    def _read(self, path: Path, width: int, nodes: Nodes) -> Tensor:
+        if isinstance(nodes, Tensor):
+            mapped = np.memmap(path, dtype=np.float32, mode="r", shape=(self.shape[0], width))
+            return torch.from_numpy(mapped[nodes.numpy()])
+        start, stop, _ = nodes.indices(self.shape[0])
+        found = np.fromfile(
+            path, np.float32, count=(stop - start) * width, offset=start * width * NUMBER
+        )
+        return torch.from_numpy(found.reshape(stop - start, width))
+
+    def delete(self) -> None:
+        """Remove the files."""
+        for block in self.blocks:
+            if not isinstance(block, Tensor):
+                block.unlink(missing_ok=True)
+
+
+class Workspace:
+    """Where the matrices of a graph are kept and how many columns are computed at a time.
+
+    Files that are complete are not computed again: their names must stand for their content.
+
+    Args:
+        folder: for files; None keeps all matrices in memory.
+        columns: number of columns that are computed at a time.
+    """
+
+    def __init__(self, folder: Path | None = None, columns: int = 16) -> None:
+        self.folder, self.columns = folder, columns
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def from_rows(
+        self, name: str, shape: tuple[int, int], compute: Callable[[slice], Tensor]
+    ) -> Matrix:
+        """Create a matrix from its rows, computed :data:`ROWS` at a time.
+
+        Args:
+            name: of the files.
+            shape: n and d.
+            compute: returns the rows ``(m, d)`` of a range of nodes.
+        """
+        widths = [len(part) for part in torch.arange(shape[1]).split(self.columns)]
+        ranges = [slice(start, min(shape[0], start + ROWS)) for start in range(0, shape[0], ROWS)]
+        if self.folder is None:
+            rows = torch.cat([compute(nodes) for nodes in ranges])
+            return Matrix(shape, [part.contiguous() for part in rows.split(widths, 1)], widths)
+        paths = self._paths(name, len(widths))
+        if not all(path.exists() for path in paths):
+            partial = [path.with_suffix(TEMPORARY) for path in paths]
+            files = [path.open("wb") for path in partial]
+            try:
+                for nodes in ranges:
+                    parts = compute(nodes).cpu().split(widths, dim=1)
+                    for file, part in zip(files, parts, strict=True):
+                        part.contiguous().numpy().tofile(file)
+            finally:
+                for file in files:
+                    file.close()
+            for old, new in zip(partial, paths, strict=True):
+                os.replace(old, new)
+        return Matrix(shape, paths, widths)
+
+    def from_columns(
+        self,
+        names: Sequence[str],
+        source: Matrix,
+        compute: Callable[[Tensor], Iterator[Tensor]],
+    ) -> list[Matrix]:
+        """Create matrices from each block of columns of another.
+
+        Args:
+            names: of the files of each matrix.
+            source: the other matrix.
+            compute: yields the block ``(n, k)`` of each new matrix. It may change its argument, and
+                a result may be changed once the next is asked for.
+        """
+        count = len(source.blocks)
+        paths = [self._paths(name, count) for name in names]
+        kept: list[list[Tensor | Path]] = [[] for _ in names]
+        for number, block in enumerate(self._missing(source, paths)):
+            if block is None:
+                for own, files in zip(kept, paths, strict=True):
+                    own.append(files[number])
+                continue
+            for own, files, result in zip(kept, paths, compute(block), strict=True):
+                if self.folder is None:
+                    own.append(result.clone())
+                else:
+                    partial = files[number].with_suffix(TEMPORARY)
+                    result.cpu().numpy().tofile(partial)
+                    own.append(partial.replace(files[number]))
+        return [Matrix(source.shape, own, source.widths) for own in kept]
+
+    def _missing(self, source: Matrix, paths: Sequence[Sequence[Path]]) -> Iterator[Tensor | None]:
+        """The blocks of a matrix; None if what is computed from it exists already."""
+        for number in range(len(source.blocks)):
+            done = self.folder is not None and all(own[number].exists() for own in paths)
+            one = Matrix(source.shape, [source.blocks[number]], [source.widths[number]])
+            yield None if done else next(one.columns())
+
+    def _paths(self, name: str, count: int) -> list[Path]:
+        folder = self.folder or Path()
+        return [folder / f"{name}-{number:03d}.f32" for number in range(count)]

@@ -1,0 +1,114 @@
+"""Sums over neighbors, computed for blocks of rows of an adjacency matrix that may be in files."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dcgst.memory import forget
+
+ENTRIES = 1 << 22
+"""Entries of the adjacency matrix that are read at a time."""
+
+Finish = Callable[[slice, Tensor], object]
+"""A function that changes the sums ``(m, k)`` of a range of nodes in place."""
+
+
+class Neighbors:
+    """The edges of a large graph.
+
+    Sums are computed on the CPU, by a kernel that prefetches rows. The symmetrically normalized
+    adjacency with self-loops is never formed: its two diagonal factors are applied to the sums.
+
+    Args:
+        adjacency: ``(n, n)`` symmetric, without self-loops; its arrays may be memory-mapped.
+        weighted: whether any weight differs from one.
+    """
+
+    def __init__(self, adjacency: sp.csr_array, weighted: bool) -> None:
+        self.adjacency, self.weighted = adjacency, weighted
+        n, indptr = adjacency.shape[0], adjacency.indptr
+        steps = np.arange(ENTRIES, indptr[-1] + ENTRIES, ENTRIES)
+        ends = np.unique(np.concatenate([np.searchsorted(indptr, steps, "right") - 1, [n]]))
+        starts = np.concatenate([[0], ends])
+        self.ranges = [slice(int(a), int(b)) for a, b in itertools.pairwise(starts) if a < b]
+
+    @property
+    def num_nodes(self) -> int:
+        return int(self.adjacency.shape[0])
+
+    def sums(self, z: Tensor, out: Tensor, finish: Finish) -> Tensor:
+        """Sum the rows of ``z`` ``(n, k)`` over the neighbors of each node into ``out``."""
+        matrix = self.adjacency
+        for nodes in self.ranges:
+            pointers = matrix.indptr[nodes.start : nodes.stop + 1]
+            entries = slice(int(pointers[0]), int(pointers[-1]))
+            indices = torch.from_numpy(np.array(matrix.indices[entries]))
+            offsets = torch.from_numpy(np.asarray(pointers - pointers[0])).to(indices.dtype)
+            weights = torch.from_numpy(np.array(matrix.data[entries])) if self.weighted else None
+            out[nodes] = F.embedding_bag(
+                indices,
+                z,
+                offsets,
+                mode="sum",
+                per_sample_weights=weights,
+                include_last_offset=True,
+            )
+            finish(nodes, out[nodes])
+        forget(matrix.indices, matrix.data)
+        return out
+
+    @cached_property
+    def degrees(self) -> Tensor:
+        """``(n, 1)`` sum of the weights of each node's edges."""
+        if not self.weighted:
+            return torch.from_numpy(np.diff(self.adjacency.indptr).astype(np.float32))[:, None]
+        ones = torch.ones(self.num_nodes, 1)
+        return self.sums(ones, torch.empty_like(ones), lambda _nodes, _sums: None)
+
+    @cached_property
+    def scale(self) -> Tensor:
+        """``(n, 1)`` :math:`(d + 1)^{-1/2}`."""
+        return (self.degrees + 1).rsqrt()
+
+    def means(self, z: Tensor, out: Tensor) -> Tensor:
+        """Means over the neighbors; zero for a node without neighbors."""
+        degrees = self.degrees.clamp_min(1e-12)
+        return self.sums(z, out, lambda nodes, sums: sums.div_(degrees[nodes]))
+
+    def smooth(self, x: Tensor, teleport: float, hops: list[int]) -> list[Tensor]:
+        r"""Personalized PageRank smoothing, :math:`Z_{k+1} = (1-a)\,\hat A Z_k + a\,X`.
+
+        It is computed for :math:`U = S Z` with the scale S, so that no other copy is needed.
+
+        Args:
+            x: ``(n, k)``; it is changed.
+            teleport: a.
+            hops: after which of the steps the result is needed, in ascending order.
+
+        Returns:
+            ``(n, k)`` for each of them.
+        """
+        scale, found = self.scale, []
+        factor = (1 - teleport) * scale.square()
+        x *= scale
+        u, other = x.clone(), torch.empty_like(x)
+        x *= teleport
+
+        def finish(nodes: slice, sums: Tensor) -> None:
+            sums.add_(u[nodes]).mul_(factor[nodes]).add_(x[nodes])
+
+        for step in range(1, max(hops) + 1):
+            self.sums(u, other, finish)
+            u, other = other, u
+            if step in hops:
+                last = step == max(hops)
+                found.append(u.div_(scale) if last else u / scale)
+        return found
