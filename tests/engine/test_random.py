@@ -50,6 +50,7 @@ def test_purposes_differ_and_keep_their_values():
         "AUDIT": 92,
         "FOLDS": 93,
         "BATCHES": 94,
+        "SAMPLE": 95,
     }
     assert len(set(values.values())) == len(values)
 

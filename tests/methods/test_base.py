@@ -32,7 +32,7 @@ def two(graph) -> GCN:
 
 class TestPredict:
     def test_on_another_graph_is_the_mean_over_the_networks(self, two, other):
-        x = torch.tensor(two.features(other))
+        x = torch.tensor(two.scale_features(other.features))
         adjacency = SparseMatrix.from_scipy(other.adjacency)
         with torch.no_grad():
             each = [m(x, m.operator(adjacency)).logits[0].softmax(-1) for m in two.models_]
@@ -95,7 +95,10 @@ class TestScore:
 
 class TestEmbed:
     def test_is_the_hidden_layer_of_each_replica(self, two, graph):
-        x, w = two.features(graph), [m.weight1[0].detach().numpy() for m in two.models_]
+        x, w = (
+            two.scale_features(graph.features),
+            [m.weight1[0].detach().numpy() for m in two.models_],
+        )
         b = [m.bias1[0].detach().numpy() for m in two.models_]
         smooth = normalized(graph.adjacency) @ x
         expected = np.concatenate([np.maximum(smooth @ w[i] + b[i], 0) for i in (0, 1)], axis=1)

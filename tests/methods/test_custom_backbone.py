@@ -34,13 +34,13 @@ class TestCustomBackbone:
         other = synthetic(60, 3, features=12, seed=9)
         (model,) = fitted.models_
         w1, w2 = (w.detach()[0].numpy() for w in (model.weight1, model.weight2))
-        logits = normalized(other.adjacency) @ fitted.features(other) @ w1 @ w2
+        logits = normalized(other.adjacency) @ fitted.scale_features(other.features) @ w1 @ w2
         expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
         np.testing.assert_allclose(fitted.predict_proba(other), expected, atol=1e-5)
 
     def test_embeds_its_hidden_layer(self, fitted, graph):
         w1 = fitted.models_[0].weight1.detach()[0].numpy()
-        expected = normalized(graph.adjacency) @ fitted.features(graph) @ w1
+        expected = normalized(graph.adjacency) @ fitted.scale_features(graph.features) @ w1
         np.testing.assert_allclose(fitted.embed(), expected, atol=1e-5)
 
     def test_replicas_are_equal_together_and_alone(self, graph, split):

@@ -51,7 +51,9 @@ class TestOtherGraphs:
     def test_em_helps_only_if_labels_are_known_there(self, small, one_run, other):
         fitted = DCGST(**QUICK).fit(small, one_run)
         labels = np.where(other.masks["train"], other.labels, -1)
-        tensors = GraphTensors(fitted.features(other), other.adjacency, unscaled=other.features)
+        tensors = GraphTensors(
+            fitted.scale_features(other.features), other.adjacency, unscaled=other.features
+        )
         problem = Problem.build(tensors, labels[None], 3)
         (model,) = fitted.models_
         with torch.no_grad():

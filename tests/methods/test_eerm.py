@@ -108,5 +108,7 @@ def test_predictions_are_those_on_the_original_graph(graph, split):
     model = fitted.models_[0]
     adjacency = problem_of(graph, split).adjacency
     with torch.no_grad():
-        output = model(torch.tensor(fitted.features(graph)), model.operator(adjacency))
+        output = model(
+            torch.tensor(fitted.scale_features(graph.features)), model.operator(adjacency)
+        )
     np.testing.assert_allclose(output.logits[0].softmax(-1).numpy(), fitted.proba_, atol=1e-5)

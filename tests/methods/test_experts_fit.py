@@ -36,7 +36,7 @@ def with_validation(graph) -> Split:
 
 def test_experts_are_the_methods_fitted_alone(graph):
     split = with_validation(graph)
-    tensors = GraphTensors(MLP().features(graph), graph.adjacency)
+    tensors = GraphTensors(MLP().scale_features(graph.features), graph.adjacency)
     labels = np.where(split.train, graph.labels, -1)
     val = torch.from_numpy(np.where(split.val, graph.labels, -1))
     problem = Problem.build(tensors, labels, graph.num_classes, pool=split.pool, seeds=(7,))

@@ -41,6 +41,7 @@ class Purpose(IntEnum):
     AUDIT = 92
     FOLDS = 93
     BATCHES = 94
+    SAMPLE = 95
 
 
 def derive(seed: int, *path: int) -> int:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from dcgst.engine.random import Streams, derive
 from dcgst.errors import InputError
 from dcgst.nn.layers import drop_features, project
-from dcgst.numerics.graph_tensors import GraphTensors
+from dcgst.numerics.graph_tensors import GraphTensors, NodeTensors
 from dcgst.numerics.normalize import Features
 from dcgst.numerics.sparse import SparseMatrix
 from dcgst.registry import Registry, subclass_of
@@ -98,7 +98,7 @@ class Backbone(nn.Module, ABC):
     def adapt(self, graph: GraphTensors) -> None:
         """Learn from the graph what :meth:`inputs` needs, before the training; default nothing."""
 
-    def inputs(self, graph: GraphTensors) -> Features:
+    def inputs(self, graph: NodeTensors) -> Features:
         """The features that :meth:`forward` takes on a graph; default those of the graph."""
         return graph.x
 

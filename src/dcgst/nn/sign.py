@@ -9,7 +9,7 @@ from torch import Tensor
 
 from dcgst.engine.random import Streams
 from dcgst.nn.mlp import MLPBackbone
-from dcgst.numerics.graph_tensors import GraphTensors
+from dcgst.numerics.graph_tensors import GraphTensors, NodeTensors
 from dcgst.numerics.propagation import DIMENSIONS, HOPS, Propagation
 
 
@@ -31,7 +31,7 @@ class SIGNBackbone(MLPBackbone):
     def adapt(self, graph: GraphTensors) -> None:
         self._store(graph.propagation)
 
-    def inputs(self, graph: GraphTensors) -> Tensor:
+    def inputs(self, graph: NodeTensors) -> Tensor:
         tensors = {field.name: getattr(self, field.name) for field in fields(Propagation)}
         return torch.cat(list(graph.propagated_by(Propagation(**tensors)).values()), dim=1)
 

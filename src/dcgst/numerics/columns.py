@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -61,22 +61,30 @@ class ColumnWeights:
                 having += torch.bincount(part.pattern.indices, minlength=len(having))
             idf = ((1 + nodes) / (1 + having)).log() + 1
             return cls(idf, torch.zeros_like(idf))
-        largest = torch.stack([part.abs().amax(0) for part in parts()]).amax(0)
+        largest = torch.stack([abs(part).amax(0) for part in _dense(parts())]).amax(0)
         scale = inverse_power_of_two(largest)
-        count, total, squares = 0, 0.0, 0.0
-        for part in parts():
+        count, total = 0, torch.zeros(2, len(scale), dtype=torch.double)
+        for part in _dense(parts()):
             scaled = (part * scale).double()
             count += len(scaled)
-            total, squares = total + scaled.sum(0), squares + scaled.square().sum(0)
-        mean = torch.as_tensor(total) / count
-        std = (torch.as_tensor(squares) / count - mean.square()).clamp_min(0).sqrt().float()
-        factor = scale / torch.where(std > 0, std, 1.0)
+            total += torch.stack([scaled.sum(0), scaled.square().sum(0)])
+        mean, square = total / count
+        variance = square - mean.square()
+        # A constant column has a variance of zero, up to rounding.
+        varies = variance > 1e-13 * mean.square()
+        factor = scale / torch.where(varies, variance, 1.0).sqrt().float()
         return cls(factor, (mean / scale).float() * factor)
 
     def __call__(self, x: Features) -> Features:
         if isinstance(x, SparseMatrix):
             return x.with_values(x.values * self.factor[x.pattern.indices])
         return x * self.factor - self.center
+
+
+def _dense(parts: Iterable[Features]) -> Iterator[Tensor]:
+    for part in parts:
+        assert isinstance(part, Tensor)
+        yield part
 
 
 def leading_directions(

@@ -34,6 +34,9 @@ class NodeTensors(Protocol):
     def propagated(self) -> dict[str, Tensor]:
         """Blocks of features by number of hops, ``(m, k)`` each."""
 
+    def propagated_by(self, propagation: Propagation) -> dict[str, Tensor]:
+        """Blocks of features by number of hops, computed as on another graph."""
+
     @property
     def views(self) -> list[Views]:
         """18 versions of the smoothed features for EM: ``views[i]`` holds those of filter i."""

@@ -26,7 +26,7 @@ from dcgst.numerics.sparse import Pattern, SparseMatrix
 SAMPLE_FOR_DIRECTIONS = 20_000
 """Rows from which the directions of most variance of wide features are computed."""
 
-NEIGHBORS_IN_SAMPLE = 8
+NEIGHBORS_IN_SAMPLE = 2
 """Neighbors of each node of a sample that are part of it."""
 
 Scale = Callable[[FeatureMatrix], FeatureMatrix]
@@ -127,50 +127,61 @@ class LargeGraph:
         for name, rows in versions.items():
             directions = self.directions(rows)
             shape = self.num_nodes, directions.shape[1]
-            source = self.workspace.from_rows(
-                name, shape, _product_with(rows, directions)
-            )
-            for by, matrix in self.smooth_by(FILTERS, source, name, means=True).items():
+            product = _product_with(rows, directions)
+            for by, matrix in self.smooth_by(FILTERS, name, shape, product, means=True).items():
                 found[FILTERS.index(by)].append(matrix)
-            source.delete()
         return found
 
     def smooth_by(
-        self, filters: Sequence[Filter], source: Matrix, name: str, *, means: bool
+        self,
+        filters: Sequence[Filter],
+        name: str,
+        shape: tuple[int, int],
+        rows: Callable[[slice], Tensor],
+        *,
+        means: bool,
     ) -> dict[Filter, Matrix]:
         """Smooth a matrix; filters with the same teleport share their steps.
 
         Args:
             filters: the filters.
-            source: the matrix.
             name: of the files.
+            shape: of the matrix.
+            rows: returns the rows of a range of nodes.
             means: whether to divide by the smoothed constant one, so that rows are means.
         """
-        found = {}
+        found: dict[Filter, Matrix] = {}
+        source: Matrix | None = None
         for teleport in dict.fromkeys(by.teleport for by in filters):
             same = sorted((by for by in filters if by.teleport == teleport), key=lambda f: f.hops)
             hops = [by.hops for by in same]
-            sums = self.row_sums(teleport, tuple(hops)) if means else None
+            names = [f"{name}-{teleport:g}-{count}" for count in hops]
+            matrices = self.workspace.find(names, shape)
+            if matrices is None:
+                source = source or self.workspace.from_rows(name, shape, rows)
+                sums = self.row_sums(teleport, tuple(hops)) if means else None
 
-            def compute(
-                block: Tensor,
-                teleport: float = teleport,
-                hops: list[int] = hops,
-                sums: list[Tensor] | None = sums,
-            ) -> Iterator[Tensor]:
-                for number, z in enumerate(self.neighbors.smooth(block, teleport, hops)):
-                    yield z if sums is None else z.div_(sums[number])
+                def compute(
+                    block: Tensor,
+                    teleport: float = teleport,
+                    hops: list[int] = hops,
+                    sums: list[Tensor] | None = sums,
+                ) -> Iterator[Tensor]:
+                    for number, z in enumerate(self.neighbors.smooth(block, teleport, hops)):
+                        yield z if sums is None else z.div_(sums[number])
 
-            names = [f"{name}-{teleport}-{count}" for count in hops]
-            matrices = self.workspace.from_columns(names, source, compute)
+                matrices = self.workspace.from_columns(names, source, compute)
             found.update(zip(same, matrices, strict=True))
+        if source is not None:
+            source.delete()
         return found
 
     def row_sums(self, teleport: float, hops: tuple[int, ...]) -> list[Tensor]:
         """``(n, 1)`` the smoothed constant one after each number of hops."""
         if (teleport, hops) not in self._row_sums:
             ones = torch.ones(self.num_nodes, 1)
-            self._row_sums[teleport, hops] = self.neighbors.smooth(ones, teleport, list(hops))
+            smoothed = self.neighbors.smooth(ones, teleport, hops)
+            self._row_sums[teleport, hops] = [sums.clone() for sums in smoothed]
         return self._row_sums[teleport, hops]
 
     @cached_property
@@ -180,7 +191,9 @@ class LargeGraph:
     @cached_property
     def bases(self) -> list[list[Basis]]:
         """Directions of most variance of each matrix in ``smoothed``."""
-        return [[self.basis(matrix.rows, VIEW_DIMENSIONS) for matrix in own] for own in self.smoothed]
+        return [
+            [self.basis(matrix.rows, VIEW_DIMENSIONS) for matrix in own] for own in self.smoothed
+        ]
 
     def basis(self, rows: Callable[[slice], Tensor], dimensions: int) -> Basis:
         """Directions of most variance of the rows of all nodes."""
@@ -208,16 +221,14 @@ class LargeGraph:
         size = self.neighbors.degrees.log1p()
         degree = torch.stack([size.mean(), size.std(correction=0).clamp_min(1e-12)])
         weights = self.weights
-        found = Propagation(
-            weights.factor, weights.center, projection, offset, offset, degree
-        )
+        found = Propagation(weights.factor, weights.center, projection, offset, offset, degree)
         shape = self.num_nodes, projection.shape[1]
         zero = self.workspace.from_rows(
             "0-hops", shape, lambda nodes: found.project(self.feature_rows(nodes))
         )
         names = [name.replace(" ", "-") for name in HOPS[1:]]
         hops = self.workspace.from_columns(names, zero, self._hops)
-        pagerank = self.smooth_by([SMOOTH], zero, "pagerank", means=True)[SMOOTH]
+        pagerank = self.smooth_by([SMOOTH], "pagerank", shape, zero.rows, means=True)[SMOOTH]
         matrices = [zero, *hops, pagerank]
         means = torch.stack([self.mean(matrix) for matrix in matrices])
         final = Propagation(weights.factor, weights.center, projection, offset, means, degree)
@@ -242,12 +253,8 @@ class LargeGraph:
             return values(self.rows(nodes)).transpose(0, 1).flatten(1)
 
         shape = self.num_nodes, fits * columns
-        source = self.workspace.from_rows(name, shape, wide)
-        smoothed = self.smooth_by([by], source, name, means=False)[by]
-        source.delete()
-        return lambda nodes: (
-            smoothed.rows(nodes.nodes).unflatten(1, (fits, columns)).transpose(0, 1)
-        )
+        smoothed = self.smooth_by([by], name, shape, wide, means=False)[by]
+        return lambda nodes: smoothed.rows(nodes.nodes).view(-1, fits, columns).transpose(0, 1)
 
     def sample(self, chosen: NDArray[np.int64]) -> GraphSample:
         """Some nodes, with some neighbors of each.
@@ -333,7 +340,7 @@ class GraphSample(GraphTensors):
 
     Args:
         graph: the large graph.
-        nodes: all nodes of the sample, neighbors included.
+        nodes: all nodes of the sample, neighbors included; ``positions`` is the same as an array.
         chosen: ``(m,)`` bool, the nodes that are not only neighbors.
         adjacency: ``(m, m)`` edges from chosen nodes to their neighbors in the sample.
         factor: ``(m,)`` number of neighbors in the graph divided by those in the sample.
@@ -350,6 +357,7 @@ class GraphSample(GraphTensors):
         factor: NDArray[np.float32],
     ) -> None:
         self.graph, self.nodes, self.chosen, self.adjacency = graph, nodes, chosen, adjacency
+        self.positions: NDArray[np.int64] = nodes.numpy()
         self.matrix, self.factor = graph.matrix, torch.from_numpy(factor)
         self.own = graph.rows(nodes)
         self._similar = {}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -95,32 +96,32 @@ class Workspace:
             shape: n and d.
             compute: returns the rows ``(m, d)`` of a range of nodes.
         """
-        widths = [len(part) for part in torch.arange(shape[1]).split(self.columns)]
+        widths = self._widths(shape)
         ranges = [slice(start, min(shape[0], start + ROWS)) for start in range(0, shape[0], ROWS)]
         if self.folder is None:
-            rows = torch.cat([compute(nodes) for nodes in ranges])
-            return Matrix(shape, [part.contiguous() for part in rows.split(widths, 1)], widths)
-        paths = self._paths(name, len(widths))
-        if not all(path.exists() for path in paths):
-            partial = [path.with_suffix(TEMPORARY) for path in paths]
-            files = [path.open("wb") for path in partial]
-            try:
-                for nodes in ranges:
-                    parts = compute(nodes).cpu().split(widths, dim=1)
-                    for file, part in zip(files, parts, strict=True):
-                        part.contiguous().numpy().tofile(file)
-            finally:
-                for file in files:
-                    file.close()
-            for old, new in zip(partial, paths, strict=True):
-                os.replace(old, new)
+            blocks = [torch.empty(shape[0], width) for width in widths]
+            for nodes in ranges:
+                for block, part in zip(blocks, torch.split(compute(nodes), widths, 1), strict=True):
+                    block[nodes] = part
+            return Matrix(shape, blocks, widths)
+        found = self.find([name], shape)
+        if found is not None:
+            return found[0]
+        paths = self._paths(name, shape)
+        with ExitStack() as stack:
+            files = [stack.enter_context(_partial(path).open("wb")) for path in paths]
+            for nodes in ranges:
+                for file, part in zip(files, torch.split(compute(nodes), widths, 1), strict=True):
+                    part.contiguous().numpy().tofile(file)
+        for path in paths:
+            os.replace(_partial(path), path)
         return Matrix(shape, paths, widths)
 
     def from_columns(
         self,
         names: Sequence[str],
         source: Matrix,
-        compute: Callable[[Tensor], Iterator[Tensor]],
+        compute: Callable[[Tensor], Iterable[Tensor]],
     ) -> list[Matrix]:
         """Create matrices from each block of columns of another.
 
@@ -130,30 +131,40 @@ class Workspace:
             compute: yields the block ``(n, k)`` of each new matrix. It may change its argument, and
                 a result may be changed once the next is asked for.
         """
-        count = len(source.blocks)
-        paths = [self._paths(name, count) for name in names]
+        paths = [self._paths(name, source.shape) for name in names]
         kept: list[list[Tensor | Path]] = [[] for _ in names]
-        for number, block in enumerate(self._missing(source, paths)):
-            if block is None:
-                for own, files in zip(kept, paths, strict=True):
-                    own.append(files[number])
+        for number, width in enumerate(source.widths):
+            files = [own[number] for own in paths]
+            if self.folder is not None and all(file.exists() for file in files):
+                for own, file in zip(kept, files, strict=True):
+                    own.append(file)
                 continue
-            for own, files, result in zip(kept, paths, compute(block), strict=True):
+            block = Matrix(source.shape, [source.blocks[number]], [width])
+            for own, file, result in zip(kept, files, compute(next(block.columns())), strict=True):
                 if self.folder is None:
                     own.append(result.clone())
                 else:
-                    partial = files[number].with_suffix(TEMPORARY)
-                    result.cpu().numpy().tofile(partial)
-                    own.append(partial.replace(files[number]))
+                    result.numpy().tofile(_partial(file))
+                    own.append(_partial(file).replace(file))
         return [Matrix(source.shape, own, source.widths) for own in kept]
 
-    def _missing(self, source: Matrix, paths: Sequence[Sequence[Path]]) -> Iterator[Tensor | None]:
-        """The blocks of a matrix; None if what is computed from it exists already."""
-        for number in range(len(source.blocks)):
-            done = self.folder is not None and all(own[number].exists() for own in paths)
-            one = Matrix(source.shape, [source.blocks[number]], [source.widths[number]])
-            yield None if done else next(one.columns())
+    def find(self, names: Sequence[str], shape: tuple[int, int]) -> list[Matrix] | None:
+        """Matrices whose files are complete; None if one is missing."""
+        paths = [self._paths(name, shape) for name in names]
+        if self.folder is None or not all(path.exists() for own in paths for path in own):
+            return None
+        return [Matrix(shape, own, self._widths(shape)) for own in paths]
 
-    def _paths(self, name: str, count: int) -> list[Path]:
+    def _widths(self, shape: tuple[int, int]) -> list[int]:
+        return [min(self.columns, shape[1] - start) for start in range(0, shape[1], self.columns)]
+
+    def _paths(self, name: str, shape: tuple[int, int]) -> list[Path]:
         folder = self.folder or Path()
-        return [folder / f"{name}-{number:03d}.f32" for number in range(count)]
+        return [
+            folder / f"{name}-{self.columns}-{number:03d}.f32"
+            for number, _ in enumerate(self._widths(shape))
+        ]
+
+
+def _partial(path: Path) -> Path:
+    return path.with_suffix(TEMPORARY)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from functools import cached_property
 
 import numpy as np
@@ -83,20 +83,20 @@ class Neighbors:
         degrees = self.degrees.clamp_min(1e-12)
         return self.sums(z, out, lambda nodes, sums: sums.div_(degrees[nodes]))
 
-    def smooth(self, x: Tensor, teleport: float, hops: list[int]) -> list[Tensor]:
+    def smooth(self, x: Tensor, teleport: float, hops: Collection[int]) -> Iterator[Tensor]:
         r"""Personalized PageRank smoothing, :math:`Z_{k+1} = (1-a)\,\hat A Z_k + a\,X`.
 
-        It is computed for :math:`U = S Z` with the scale S, so that no other copy is needed.
+        It is computed for :math:`U = S Z` with the scale S, so that two further copies are enough.
 
         Args:
             x: ``(n, k)``; it is changed.
             teleport: a.
-            hops: after which of the steps the result is needed, in ascending order.
+            hops: numbers of steps after which the result is needed.
 
-        Returns:
-            ``(n, k)`` for each of them.
+        Yields:
+            ``(n, k)`` for each of them, in ascending order; valid until the next is asked for.
         """
-        scale, found = self.scale, []
+        scale = self.scale
         factor = (1 - teleport) * scale.square()
         x *= scale
         u, other = x.clone(), torch.empty_like(x)
@@ -109,6 +109,4 @@ class Neighbors:
             self.sums(u, other, finish)
             u, other = other, u
             if step in hops:
-                last = step == max(hops)
-                found.append(u.div_(scale) if last else u / scale)
-        return found
+                yield torch.div(u, scale, out=other)

@@ -146,17 +146,16 @@ class Basis:
             rows: features, and ``(m, 1)`` one for connected nodes, else zero; in several parts.
             dimensions: maximum number of directions.
         """
-        count, total, gram = 0, 0.0, 0.0
+        nodes, count, total, gram = 0, *(torch.zeros(1, dtype=torch.double) for _ in range(3))
         for z, connected in rows:
             kept = (z * connected).double()
-            count += len(z)
-            total = total + torch.cat([kept.sum(0), connected.double().sum(0)])
-            gram = gram + kept.T @ kept
-        assert isinstance(total, Tensor)
-        assert isinstance(gram, Tensor)
-        mean = total[:-1] / total[-1]
-        squares, vectors = eigh(gram - total[-1] * torch.outer(mean, mean))
-        most = min(dimensions, count, len(mean))
+            nodes += len(z)
+            count = count.to(z.device) + connected.double().sum()
+            total = total.to(z.device) + kept.sum(0)
+            gram = gram.to(z.device) + kept.T @ kept
+        mean = total / count
+        squares, vectors = eigh(gram - count * torch.outer(mean, mean))
+        most = min(dimensions, nodes, len(mean))
         values = squares.clamp_min(0).sqrt().flip(0)[:most]
         right = vectors.flip(1)[:, :most]
         return cls(mean.to(z.dtype), values.to(z.dtype), right.to(z.dtype))

@@ -76,9 +76,17 @@ class Method(FittedAttributes, ABC):
         """Whether the method trains on validation labels after it has used them otherwise."""
         return False
 
-    def features(self, graph: Graph) -> FeatureMatrix:
-        """The features that the method uses; by default those of the graph."""
-        return graph.features
+    @property
+    def fits_sample(self) -> bool:
+        """Whether the method can be fitted to a sample of the nodes of a large graph.
+
+        Its results then have a ``row_model`` that predicts all nodes.
+        """
+        return False
+
+    def scale_features(self, rows: FeatureMatrix) -> FeatureMatrix:
+        """Scale rows of features as the method needs them; by default not at all."""
+        return rows
 
     def apply_model(self, model: Backbone, problem: Problem) -> Tensor:
         """``(R, n, C)`` probabilities of a fitted network on another graph."""

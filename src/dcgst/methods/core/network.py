@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dcgst.engine.random import Purpose, Streams, derive
 from dcgst.engine.training import TrainingLog, TrainingOptions, Validation, cross_entropy, train
-from dcgst.graph import FeatureMatrix, Graph
+from dcgst.graph import FeatureMatrix
 from dcgst.methods.core.base import Method
 from dcgst.methods.core.params import param
 from dcgst.methods.core.problem import Problem
@@ -69,8 +69,8 @@ class NeuralMethod(Method):
     def training_options(self) -> TrainingOptions:
         return TrainingOptions(self.epochs, self.lr, self.weight_decay, self.patience)
 
-    def features(self, graph: Graph) -> FeatureMatrix:
-        return scale_rows(graph.features, self.feature_norm)
+    def scale_features(self, rows: FeatureMatrix) -> FeatureMatrix:
+        return scale_rows(rows, self.feature_norm)
 
     def create_network(self, problem: Problem, number: int = 0) -> Network:
         """Create a network with new parameters; another number gives another initialization."""

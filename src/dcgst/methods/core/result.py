@@ -15,6 +15,7 @@ from torch import Tensor
 
 from dcgst.errors import InputError
 from dcgst.methods.core.problem import Problem
+from dcgst.methods.core.row_models import RowModel
 from dcgst.methods.core.trace import (
     CANDIDATE,
     EDGE_PROBABILITIES,
@@ -56,6 +57,7 @@ class Result:
         expectation: what is known about the accuracy without a random sample: :data:`LEFT_OUT`
             and :data:`AGREEMENT`, as far as the method computes them.
         models: one fitted :class:`Backbone` per replica; empty if the method has none.
+        row_model: predicts the nodes that are not in the sample that the method was fitted to.
         stage_predictions: ``(n,)`` predicted classes of each stage, until the runner has compared
             them with the truth.
     """
@@ -73,6 +75,7 @@ class Result:
     expert_weights: Mapping[str, float] = field(default_factory=dict)
     expectation: Mapping[str, float] = field(default_factory=dict)
     models: tuple[Backbone, ...] = ()
+    row_model: RowModel | None = None
     stage_predictions: tuple[NDArray[np.int16], ...] = ()
 
     @cached_property

@@ -31,6 +31,10 @@ class NetworkRows:
             logits: Tensor = self.network(self.network.inputs(nodes), None).logits
         return logits
 
+    def proba(self, nodes: NodeTensors) -> Tensor:
+        """``(R, m, C)`` probabilities."""
+        return self(nodes).softmax(-1)
+
 
 @dataclass(frozen=True, eq=False)
 class BoundedRows:

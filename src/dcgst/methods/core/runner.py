@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,8 @@ from dcgst.graph import UNKNOWN, Graph
 from dcgst.methods.core.prior import follow_shares, shares_of
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result, average
+from dcgst.methods.core.sampling import LARGE as LARGE_GRAPH
+from dcgst.methods.core.sampling import predict_all, restrict, sample_of
 from dcgst.methods.pooling import confidence_scale, mean_confidence
 from dcgst.nn.base import Backbone
 from dcgst.numerics.graph_tensors import GraphTensors
@@ -78,37 +80,26 @@ def _fit_in_chunks(
     callbacks: Sequence[Callback],
     checkpoint: Path | None,
 ) -> list[Result]:
-    """Compute fits in chunks; default: all together on a GPU or with ``all_at_once``, else one."""
-    jobs = [(run, replica) for run in range(len(split)) for replica in range(method.replicas)]
+    """Fit all nodes, or a sample of them if the graph is large and the method allows it."""
     folds = validation_folds(method, graph, split)
-    device = resolve_device(method.device)
-    together = device.type == "cuda" or method.all_at_once
-    size = method.chunk_size or (len(jobs) if together else 1)
-    shares = shares_of(method.prior, graph.class_names)
-    tensors = GraphTensors(method.features(graph), graph.adjacency, device, graph.features)
-    results: list[Result] = []
-    with threads_for(graph.num_nodes):
-        for start in range(0, len(jobs), size):
-            chunk = jobs[start : start + size]
-            runs = [run for run, _ in chunk]
-            left_out = np.stack([folds[run] == replica for run, replica in chunk])
-            folder = checkpoint and checkpoint / f"replica-{start:03d}-{len(chunk)}"
-            problem = Problem.build(
-                tensors,
-                np.where(split.train[runs], graph.labels, UNKNOWN),
-                graph.num_classes,
-                val_labels=np.where(split.val[runs] & ~left_out, graph.labels, UNKNOWN),
-                pool=split.pool[runs],
-                seeds=[derive(method.seed, split.runs[run], replica) for run, replica in chunk],
-                shares=shares,
-                callbacks=callbacks,
-                checkpoint=Checkpoint(folder),
-            )
-            for result, run in zip(method.solve(problem), runs, strict=True):
-                pool = split.pool[run]
-                proba = follow_shares(result.proba, pool, shares)
-                results.append(replace(result, proba=proba).with_truth(graph.labels, pool))
+    if not method.fits_sample or graph.num_nodes < LARGE_GRAPH:
+        device = resolve_device(method.device)
+        features = method.scale_features(graph.features)
+        tensors = GraphTensors(features, graph.adjacency, device, graph.features)
+        jobs = Jobs(method, tensors, graph.labels, graph.class_names, split, folds)
+        results = [result for chunk in jobs.run(callbacks, checkpoint) for result in chunk]
+    else:
+        with sample_of(method, graph, split, checkpoint) as sample:
+            nodes = sample.positions
+            labels, inside = graph.labels[nodes], restrict(split, sample)
+            jobs = Jobs(method, sample, labels, graph.class_names, inside, folds[:, nodes])
+            results = [
+                result
+                for number, chunk in enumerate(jobs.run(callbacks, checkpoint))
+                for result in predict_all(sample, chunk, number)
+            ]
     count = method.replicas
+    shares = shares_of(method.prior, graph.class_names)
     combined = []
     for run, (pool, fold) in enumerate(zip(split.pool, folds, strict=True)):
         replicas = results[count * run : count * (run + 1)]
@@ -118,6 +109,69 @@ def _fit_in_chunks(
             mean = replace(mean, proba=follow_shares(proba, pool, shares))
         combined.append(mean)
     return combined
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """The fits of all runs and replicas on the nodes of ``tensors``.
+
+    Attributes:
+        method: the method.
+        tensors: features and adjacency.
+        labels: ``(n,)`` known class codes, -1 elsewhere.
+        class_names: the classes.
+        split: the runs.
+        folds: ``(runs, n)`` of :func:`validation_folds`.
+    """
+
+    method: Method
+    tensors: GraphTensors
+    labels: NDArray[np.int64]
+    class_names: Sequence[str]
+    split: Split
+    folds: NDArray[np.int64]
+
+    def run(self, callbacks: Sequence[Callback], checkpoint: Path | None) -> Iterator[list[Result]]:
+        """Results of chunks of fits: all on a GPU or with ``all_at_once``, else one at a time."""
+        method, split = self.method, self.split
+        jobs = [(run, replica) for run in range(len(split)) for replica in range(method.replicas)]
+        together = self.tensors.device.type == "cuda" or method.all_at_once
+        size = method.chunk_size or (len(jobs) if together else 1)
+        with threads_for(len(self.labels)):
+            for start in range(0, len(jobs), size):
+                chunk = jobs[start : start + size]
+                folder = checkpoint and checkpoint / f"replica-{start:03d}-{len(chunk)}"
+                state = Checkpoint(folder, f"replica-{start:03d}-")
+                yield self.fit(chunk, callbacks, state)
+
+    def fit(
+        self,
+        chunk: Sequence[tuple[int, int]],
+        callbacks: Sequence[Callback],
+        checkpoint: Checkpoint,
+    ) -> list[Result]:
+        """Fit pairs of run and replica together."""
+        method, split = self.method, self.split
+        runs = [run for run, _ in chunk]
+        left_out = np.stack([self.folds[run] == replica for run, replica in chunk])
+        shares = shares_of(method.prior, self.class_names)
+        problem = Problem.build(
+            self.tensors,
+            np.where(split.train[runs], self.labels, UNKNOWN),
+            len(self.class_names),
+            val_labels=np.where(split.val[runs] & ~left_out, self.labels, UNKNOWN),
+            pool=split.pool[runs],
+            seeds=[derive(method.seed, split.runs[run], replica) for run, replica in chunk],
+            shares=shares,
+            callbacks=callbacks,
+            checkpoint=checkpoint,
+        )
+        results = []
+        for result, run in zip(method.solve(problem), runs, strict=True):
+            pool = split.pool[run]
+            proba = follow_shares(result.proba, pool, shares)
+            results.append(replace(result, proba=proba).with_truth(self.labels, pool))
+        return results
 
 
 def restore_confidence(
@@ -216,7 +270,9 @@ def tensors_for(method: Method, models: Sequence[Backbone], graph: Graph) -> Gra
             f"{graph.num_features}"
         )
     device = next(models[0].parameters()).device
-    return GraphTensors(method.features(graph), graph.adjacency, device, graph.features)
+    return GraphTensors(
+        method.scale_features(graph.features), graph.adjacency, device, graph.features
+    )
 
 
 def check_split(graph: Graph, split: Split) -> None:

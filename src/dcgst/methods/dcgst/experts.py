@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from dcgst.methods.core.base import Method
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import AGREEMENT, LEFT_OUT
 from dcgst.methods.core.row_models import Affine, BoundedRows, MeanRows, RowModel, ScaledRows
@@ -24,7 +23,14 @@ from dcgst.methods.sign import SIGN
 from dcgst.numerics.graph_tensors import NodeFunction
 from dcgst.numerics.shares import every_kth
 
-FITTED: tuple[type[Method], ...] = (GCN, MLP, SIGN, LabelPropagation, EM, GaussianProcess)
+FITTED: tuple[type[GCN | LabelPropagation | EM | GaussianProcess], ...] = (
+    GCN,
+    MLP,
+    SIGN,
+    LabelPropagation,
+    EM,
+    GaussianProcess,
+)
 """Fitted alone, except for the one that is the teacher. Correct and Smooth needs the MLP only."""
 
 STUDENT = "student"
@@ -277,12 +283,12 @@ def fit_experts(
     for kind in FITTED:
         if kind.name not in proba and (kind is not GCN or problem.graph.complete):
             alone = replace(problem, checkpoint=problem.checkpoint.within(kind.name))
-            if kind is EM:
+            if issubclass(kind, EM):
                 start = proba[GCN.name] if GCN.name in proba else next(iter(first.values()))
                 own = replace(alone, val_labels=val_labels)
                 add(EM.name, em_from_two_starts(own, start, trust))
-            elif kind is GaussianProcess:
-                model, left_out = GaussianProcess().fit_rows(alone)
+            elif issubclass(kind, GaussianProcess):
+                model, left_out = kind().fit_rows(alone)
                 add(kind.name, model.proba)
             else:
                 add(kind.name, kind().fit_rows(alone))

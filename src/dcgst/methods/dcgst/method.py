@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -15,6 +16,7 @@ from dcgst.graph import UNKNOWN
 from dcgst.methods.core.network import Network, NeuralMethod
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result
+from dcgst.methods.core.row_models import BoundedRows, NetworkRows, RowModel
 from dcgst.methods.core.self_training import SelfTraining
 from dcgst.methods.core.trace import NOT_LABELED
 from dcgst.methods.dcgst.candidates import (
@@ -79,6 +81,10 @@ class DCGST(Settings):
         return self.experts
 
     @property
+    def fits_sample(self) -> bool:
+        return self.experts and BACKBONES.resolve(self.backbone).hops == 0
+
+    @property
     def trains_on_validation(self) -> bool:
         return self.experts and self.refit
 
@@ -134,12 +140,13 @@ class DCGST(Settings):
         teacher = self.create_teacher(problem)
         teacher.pretrain(self.training_options)
         output = teacher.predict()
+        pretrained = copy.deepcopy(teacher.network.model)
         experts = None
         if val_labels is not None:  # departure 6
             experts = Experts(
                 problem,
                 output.logits,
-                BACKBONES.name_of(type(teacher.network.model)),
+                BACKBONES.name_of(type(pretrained)),
                 val_labels,
                 evidence=evidence,
                 estimate_shares=self.random_validation,
@@ -184,13 +191,22 @@ class DCGST(Settings):
             return results, None
         # Departure 6: a second student, a Gaussian process, learns from the combined prediction.
         confident = confident_half(problem, experts.pool({STUDENT: logits}).log_proba)
-        second = learn_pseudo_labels(problem, confident)(problem.graph)
-        pool = experts.pool({STUDENT: logits, GP_STUDENT: second})
+        second = learn_pseudo_labels(problem, confident)
+        pool = experts.pool({STUDENT: logits, GP_STUDENT: second(problem.graph)})
         results = state.results(
             pool.log_proba.exp(), student.model, teacher.edge_probabilities, pool.weights
         )
+        row_model = None
+        if not problem.graph.complete:
+            networks: dict[str, RowModel] = {
+                BACKBONES.name_of(type(pretrained)): BoundedRows(NetworkRows(pretrained).proba),
+                STUDENT: NetworkRows(student.model),
+            }
+            row_model = experts.model(pool, {**networks, GP_STUDENT: second})
         expectations = zip(results, experts.expectations(), strict=True)
-        return [replace(r, expectation=own) for r, own in expectations], pool.evidence
+        return [
+            replace(r, expectation=own, row_model=row_model) for r, own in expectations
+        ], pool.evidence
 
     def create_teacher(self, problem: Problem) -> Teacher:
         """Create a teacher with new parameters, with an edge predictor if the setting is true."""

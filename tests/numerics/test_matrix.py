@@ -1,0 +1,99 @@
+"""Matrices in memory and in files: rows, columns, what is complete is not computed again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from dcgst.numerics import matrix as module
+from dcgst.numerics.matrix import Workspace
+
+
+@pytest.fixture
+def values(rng) -> torch.Tensor:
+    return torch.tensor(rng.normal(size=(23, 7)), dtype=torch.float32)
+
+
+@pytest.fixture(params=["memory", "files"])
+def workspace(request, tmp_path, monkeypatch) -> Workspace:
+    monkeypatch.setattr(module, "ROWS", 5)
+    return Workspace(None if request.param == "memory" else tmp_path / "new", columns=3)
+
+
+def test_rows_and_columns(workspace, values):
+    matrix = workspace.from_rows("m", (23, 7), lambda nodes: values[nodes])
+    assert matrix.widths == [3, 3, 1]
+    assert torch.equal(torch.cat(list(matrix.columns()), 1), values)
+    assert torch.equal(matrix.rows(slice(4, 11)), values[4:11])
+    assert torch.equal(matrix.rows(slice(20, 99)), values[20:])
+    some = torch.tensor([22, 0, 7, 7])
+    assert torch.equal(matrix.rows(some), values[some])
+
+
+def test_new_matrices_from_columns(workspace, values):
+    source = workspace.from_rows("m", (23, 7), lambda nodes: values[nodes])
+
+    def compute(block):
+        block *= 2
+        yield block
+        block += 1
+        yield block
+
+    twice, more = workspace.from_columns(["twice", "more"], source, compute)
+    assert torch.equal(twice.rows(slice(None)), 2 * values)
+    assert torch.equal(more.rows(slice(None)), 2 * values + 1)
+    assert torch.equal(source.rows(slice(None)), values), "the source does not change"
+
+
+def test_complete_files_are_not_computed_again(tmp_path, values):
+    def rows(nodes):
+        calls.append("rows")
+        return values[nodes]
+
+    def columns(block):
+        calls.append("columns")
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        yield block + 1
+
+    calls: list[str] = []
+    first = Workspace(tmp_path, columns=3)
+    source = first.from_rows("m", (23, 7), rows)
+    with pytest.raises(KeyboardInterrupt):
+        first.from_columns(["next"], source, columns)
+    assert first.find(["next"], (23, 7)) is None
+    again = Workspace(tmp_path, columns=3)
+    source = again.from_rows("m", (23, 7), rows)
+    (found,) = again.from_columns(["next"], source, columns)
+    assert calls == ["rows", "columns", "columns", "columns", "columns"], "one block is lost"
+    assert torch.equal(found.rows(slice(None)), values + 1)
+    assert again.find(["next"], (23, 7)) is not None
+    source.delete()
+    assert again.find(["m"], (23, 7)) is None
+
+
+def test_other_widths_are_other_files(tmp_path, values):
+    for columns in (3, 4):
+        workspace = Workspace(tmp_path, columns)
+        matrix = workspace.from_rows("m", (23, 7), lambda nodes: values[nodes])
+        assert torch.equal(matrix.rows(slice(None)), values)
+
+
+def test_an_interrupted_matrix_is_not_complete(tmp_path, values):
+    def fails(nodes):
+        if nodes.start:
+            raise OSError("disk full")
+        return values[nodes]
+
+    workspace = Workspace(tmp_path, columns=3)
+    module_rows, module.ROWS = module.ROWS, 5
+    try:
+        with pytest.raises(OSError, match="disk full"):
+            workspace.from_rows("m", (23, 7), fails)
+    finally:
+        module.ROWS = module_rows
+    assert workspace.find(["m"], (23, 7)) is None
+    assert np.array_equal(
+        workspace.from_rows("m", (23, 7), lambda nodes: values[nodes]).rows(slice(None)), values
+    )
