@@ -44,7 +44,8 @@ def test_the_library_works_without_the_packages_of_the_command_line():
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_list_of_verbs_shows_the_first_line_of_each_docstring(verb):
-    command = importlib.import_module(f"dcgst.cli.{verb}").command
+    module = "import_" if verb == "import" else verb
+    command = importlib.import_module(f"dcgst.cli.{module}").command
     assert (inspect.getdoc(command) or "").splitlines()[0] == VERBS[verb]
 
 

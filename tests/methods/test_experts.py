@@ -15,12 +15,12 @@ from dcgst.methods.core.result import AGREEMENT, LEFT_OUT
 from dcgst.methods.core.row_models import Affine
 from dcgst.methods.dcgst import experts as module
 from dcgst.methods.dcgst.calibration import Correction, fit_factor
+from dcgst.methods.dcgst.expert_fits import Fitted
 from dcgst.methods.dcgst.experts import (
     GP_STUDENT,
     STUDENT,
     Evidence,
     Experts,
-    Fitted,
 )
 from dcgst.numerics.graph_tensors import GraphTensors
 from dcgst.splits import sample

@@ -12,7 +12,8 @@ from dcgst.datasets import synthetic
 from dcgst.methods import DCGST, EM, MLP, CorrectAndSmooth
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import AGREEMENT, LEFT_OUT
-from dcgst.methods.dcgst.experts import GP_STUDENT, STUDENT, em_from_two_starts, fit_experts
+from dcgst.methods.dcgst.expert_fits import em_from_two_starts, fit_experts
+from dcgst.methods.dcgst.experts import GP_STUDENT, STUDENT
 from dcgst.methods.gaussian_process import GaussianProcess
 from dcgst.methods.pooling import Prediction
 from dcgst.numerics.graph_tensors import GraphTensors

@@ -10,8 +10,9 @@ import scipy.sparse as sp
 import torch
 
 from dcgst.datasets import synthetic
+from dcgst.numerics import graph_sample, matrix
 from dcgst.numerics import large_graph as module
-from dcgst.numerics import matrix
+from dcgst.numerics.graph_sample import draw_sample
 from dcgst.numerics.graph_tensors import GraphTensors, known_labels
 from dcgst.numerics.large_graph import LargeGraph
 from dcgst.numerics.matrix import Workspace
@@ -87,10 +88,10 @@ def test_the_same_smoothed_values(large, whole):
 
 
 def test_a_sample_has_some_neighbors_of_each_node(graph, monkeypatch):
-    monkeypatch.setattr(module, "NEIGHBORS_IN_SAMPLE", 2)
+    monkeypatch.setattr(graph_sample, "NEIGHBORS", 2)
     large = large_of(graph)
     chosen = np.array([0, 5, 80, 149])
-    sample = large.sample(chosen)
+    sample = draw_sample(large, chosen)
     assert not sample.complete
     assert sample.positions[sample.chosen].tolist() == chosen.tolist()
     edges = sample.adjacency.to_scipy()
@@ -108,7 +109,7 @@ def test_a_sample_has_some_neighbors_of_each_node(graph, monkeypatch):
 
 
 def test_a_sample_knows_its_place_in_the_graph(graph):
-    sample = large_of(graph).sample(np.array([3, 90]))
+    sample = draw_sample(large_of(graph), np.array([3, 90]))
     labels = torch.full((1, len(sample.positions)), -1)
     labels[0, sample.chosen] = torch.tensor([1, 2])
     everywhere = sample.in_graph(labels)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import importlib
+import keyword
 import os
 import sys
 import traceback
@@ -23,6 +24,7 @@ from dcgst.version import VERSION
 
 VERBS = {
     "demo": "Show the cost of biased labels, and the gain by DC-GST, on built-in data.",
+    "import": "Make a store of large tables, for all other commands.",
     "fit": "Learn from the labels in a table and predict all other nodes.",
     "refit": "Fit a run again, with more labels.",
     "predict": "Predict with a stored model, on its own graph or another one.",
@@ -50,7 +52,10 @@ OUT_OF_MEMORY = (
 
 
 class LazyGroup(TyperGroup):
-    """A group of verbs, each in a module ``dcgst.cli.VERB`` with a function ``command``."""
+    """A group of verbs, each in a module ``dcgst.cli.VERB`` with a function ``command``.
+
+    The module of a verb that is a keyword of Python has an underscore at the end.
+    """
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(VERBS)
@@ -59,7 +64,8 @@ class LazyGroup(TyperGroup):
         if cmd_name not in VERBS:
             return None
         verb = typer.Typer(add_completion=False, rich_markup_mode=None)
-        verb.command(cmd_name)(importlib.import_module(f"dcgst.cli.{cmd_name}").command)
+        module = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
+        verb.command(cmd_name)(importlib.import_module(f"dcgst.cli.{module}").command)
         return typer.main.get_command(verb)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

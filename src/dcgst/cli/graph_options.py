@@ -15,7 +15,8 @@ from dcgst.cli.settings import split_list
 from dcgst.io import Columns, Input, read
 
 NodesArgument = Annotated[
-    Path, typer.Argument(help="Node table (.csv, .parquet), or a graph (.graphml, .pt, .npz).")
+    Path,
+    typer.Argument(help="Node table (.csv, .parquet), a graph (.graphml, .pt, .npz), or a store."),
 ]
 EdgesArgument = Annotated[
     Path | None, typer.Argument(help="Edge table; needed if the first file is a node table.")

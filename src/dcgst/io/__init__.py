@@ -1,10 +1,11 @@
-"""Read graphs from tables, graph files and objects of other libraries."""
+"""Read graphs from tables, graph files, stores and objects of other libraries."""
 
 from dcgst.io.adding import add_labels
 from dcgst.io.columns import Columns
 from dcgst.io.features import FeatureEncoder
+from dcgst.io.input import Input
 from dcgst.io.labels import LabelTable, read_label_table
-from dcgst.io.read import Input, read
+from dcgst.io.read import read
 
 __all__ = [
     "Columns",

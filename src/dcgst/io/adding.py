@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN, Graph
+from dcgst.io.input import Input
 from dcgst.io.labels import LabelTable, read_label_table
 from dcgst.io.nodes import natural_order
-from dcgst.io.read import Input
 
 MOST_LISTED = 3
 """Number of changed labels that a note lists."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,10 @@ from dcgst.io.edges import Edges, has_header, header_as_row, read_edges
 from dcgst.io.features import FeatureEncoder
 from dcgst.io.fitting import fit_encoder
 from dcgst.io.graph_files import networkx_tables, read_graphml, read_pt
+from dcgst.io.input import Input
 from dcgst.io.nodes import describe_classes, read_ids, read_labels
 from dcgst.io.npz import read_npz_graph
+from dcgst.io.store.format import is_store, open_store
 from dcgst.io.table import Table
 from dcgst.io.table_files import read_table
 from dcgst.memory import no_collection
@@ -39,31 +41,6 @@ FEATURE_FILES = (".pt", ".pth", ".npz")
 
 GRAPH_FILES = (*FEATURE_FILES, ".graphml")
 """Extensions of files that contain both nodes and edges."""
-
-
-@dataclass(frozen=True)
-class Input:
-    """A graph and how it was read.
-
-    Args:
-        graph: the graph.
-        encoder: encoder that converted columns to features. None if the input had a feature
-            matrix, or if the features were computed from the graph structure.
-        spectral: whether the features were computed from the graph structure.
-        columns: role of each column, given or guessed.
-        table: columns of the node table by name, as text, except for the label column; empty if
-            the input was no table.
-        notes: what was guessed, changed or dropped, for the user.
-        audited: whether validation labels are those of randomly chosen nodes.
-    """
-
-    graph: Graph
-    encoder: FeatureEncoder | None = None
-    spectral: bool = False
-    columns: Columns = field(default_factory=Columns)
-    table: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    audited: bool = False
 
 
 def read(
@@ -80,8 +57,9 @@ def read(
     r"""Read a graph. Roles of columns that are not given are guessed, and reported in the notes.
 
     Args:
-        nodes: a node table (CSV or Parquet file), a graph file (GraphML, PyG data in ``.pt``, or
-            arrays in ``.npz``), a NetworkX graph, PyG ``Data`` or a :class:`~dcgst.Graph`.
+        nodes: a node table (CSV or Parquet file), a store of ``dcgst import``, a graph file
+            (GraphML, PyG data in ``.pt``, or arrays in ``.npz``), a NetworkX graph, PyG ``Data`` or
+            a :class:`~dcgst.Graph`.
         edges: edge table (CSV or Parquet file), required if ``nodes`` is a node table.
         columns: role of each column.
         delimiter: delimiter of CSV files, one character or ``"tab"``; guessed by default.
@@ -110,6 +88,13 @@ def read(
     if isinstance(nodes, Input):
         return nodes
     columns = columns or Columns()
+    if isinstance(nodes, (str, Path)) and is_store(Path(nodes)):
+        if edges is not None or columns != Columns():
+            raise InputError(
+                f"{nodes} is a store: its edges and the roles of its columns were determined by "
+                "`dcgst import`; remove the edge table and the column options"
+            )
+        return open_store(Path(nodes))
     with no_collection():
         loaded = _load(nodes, edges, columns, delimiter)
         if isinstance(loaded, Graph):

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import codecs
 import csv
+import gzip
 import io
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from dcgst.errors import InputError
-from dcgst.io.files import read_bytes
+from dcgst.io.files import GZIP, open_file, read_bytes
 from dcgst.io.table import Table, cell_text, clean_cells
 from dcgst.memory import check_memory
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar", " ": "space"}
 """Delimiters that can be guessed, and their names in messages."""
 
+
+HEAD, HEAD_ROWS = 1 << 20, 1000
+"""Bytes of a CSV file, and rows of a Parquet file, that show which columns it has."""
 
 CELL_BYTES = 80
 """Memory of a cell of a table."""
@@ -45,7 +49,7 @@ def read_table(path: Path, delimiter: str | None = None, *, header_required: boo
         >>> read_table(path).columns
         {'id': ['a', 'b'], 'size': ['1', '']}
     """
-    if Path(path.name.removesuffix(".gz")).suffix.lower() in (".parquet", ".pq"):
+    if is_parquet(path):
         return _read_parquet(path)
     character = "\t" if delimiter in ("\\t", "tab") else delimiter
     if character is not None and len(character) != 1:
@@ -63,9 +67,43 @@ def column_names(count: int) -> list[str]:
     return [f"column {number}" for number in range(1, count + 1)]
 
 
+def read_head(path: Path, delimiter: str | None = None) -> tuple[Table, str]:
+    """Read the first rows of a large file.
+
+    Args:
+        path: file to read.
+        delimiter: of a CSV file, one character or ``"tab"``; guessed by default.
+
+    Returns:
+        at least the first row, named as by :func:`read_table` for a file that may have no header,
+        and the delimiter; empty for a Parquet file.
+    """
+    if is_parquet(path):
+        return _head_of_parquet(path), ""
+    character = "\t" if delimiter in ("\\t", "tab") else delimiter
+    with open_file(path) as file:
+        start = file.read(len(GZIP))
+        file.seek(0)
+        source = gzip.GzipFile(fileobj=file) if start == GZIP else file
+        content = source.read(HEAD)
+    if len(content) == HEAD:
+        content = content[: content.rfind(b"\n") + 1] or content
+    text = _decode(path, content)
+    character = character or _guess_delimiter(text)
+    return _csv_table(path, text, character, header_required=False), character
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether the name of a file says that it is a Parquet file."""
+    return Path(path.name.removesuffix(".gz")).suffix.lower() in (".parquet", ".pq")
+
+
 def _read_csv(path: Path, delimiter: str | None, header_required: bool) -> Table:
     text = _decode(path, read_bytes(path, MEMORY_FACTOR))
-    delimiter = delimiter or _guess_delimiter(text)
+    return _csv_table(path, text, delimiter or _guess_delimiter(text), header_required)
+
+
+def _csv_table(path: Path, text: str, delimiter: str, header_required: bool) -> Table:
     rows = _parse_rows(path, text, delimiter)
     if not rows:
         raise InputError(f"{path} is empty; a header and at least one row are required")
@@ -157,6 +195,23 @@ def _check_header(path: Path, names: list[str], delimiter_name: str) -> list[str
     if repeated:
         raise InputError(f"{path} has more than one column named {repeated[0]!r}; rename one")
     return names
+
+
+def _head_of_parquet(path: Path) -> Table:
+    import pyarrow.parquet as parquet
+
+    try:
+        file = parquet.ParquetFile(path)
+        batch = next(file.iter_batches(batch_size=HEAD_ROWS))
+    except StopIteration as error:
+        raise InputError(f"{path} has no rows; at least one row is required") from error
+    except (OSError, ValueError) as error:  # Arrow's errors are ValueErrors
+        raise InputError(f"{path} is not a valid Parquet file: {error}") from error
+    columns = {
+        str(name): [cell_text(path, str(name), value) for value in column.to_pylist()]
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    }
+    return Table(path, columns, range(1, batch.num_rows + 1), unit="row")
 
 
 def _read_parquet(path: Path) -> Table:

@@ -9,6 +9,7 @@ from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.memory import check_memory
 from dcgst.methods import Method
+from dcgst.methods.core.runner import fits_sample
 
 PLACEHOLDERS = ("unknown", "-1", "?", "-", "unlabeled", "unlabelled", "other", "missing", "tbd")
 """Texts that often stand for an unknown class; an error message mentions them."""
@@ -39,6 +40,8 @@ def check_graph(graph: Graph) -> None:
 
 def memory_needed(graph: Graph, model: Method) -> int:
     """Approximate peak memory of a fit on a CPU, in bytes; measured on graphs of known size."""
+    if fits_sample(model, graph):  # one column at a time, if necessary
+        return int(1.5e9 + 150 * graph.num_nodes)
     hidden = getattr(model, "hidden", 64)
     per_node = 6000 + 80 * graph.num_classes + 24 * hidden
     per_column = 2000 + 16 * hidden  # start of the smoothed views; weights, gradients, Adam

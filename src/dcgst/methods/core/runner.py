@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dcgst.engine.checkpoint import Checkpoint
 from dcgst.engine.device import resolve_device
 from dcgst.engine.locality import LARGE, locality_order
 from dcgst.engine.random import Purpose, derive
@@ -19,6 +18,7 @@ from dcgst.engine.threads import threads_for
 from dcgst.engine.training import Callback
 from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN, Graph
+from dcgst.methods.core.jobs import Jobs
 from dcgst.methods.core.prior import follow_shares, shares_of
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result, average
@@ -51,7 +51,7 @@ def fit_runs(
             are the same when it is used again.
     """
     check_split(graph, split)
-    order = _internal_order(graph)
+    order = _internal_order(method, graph)
     if order is None:
         return _fit_in_chunks(method, graph, split, callbacks, checkpoint)
     results = _fit_in_chunks(
@@ -60,11 +60,21 @@ def fit_runs(
     return [result.reorder(np.argsort(order)) for result in results]
 
 
-def _internal_order(graph: Graph) -> NDArray[np.int64] | None:
-    """The order of nodes to compute in: by id, and by locality in large graphs; None: as it is."""
+def fits_sample(method: Method, graph: Graph) -> bool:
+    """Whether a method is fitted to a sample of the nodes: on a CPU, if the graph is large."""
+    large = graph.num_nodes >= LARGE_GRAPH
+    return large and method.fits_sample and resolve_device(method.device).type == "cpu"
+
+
+def _internal_order(method: Method, graph: Graph) -> NDArray[np.int64] | None:
+    """The order of nodes to compute in; None: as it is.
+
+    It is the order of the ids. Where products with the whole graph are computed in every epoch,
+    neighbors are placed close together.
+    """
     order = graph.id_order
     sorted_already = bool((order == np.arange(graph.num_nodes)).all())
-    if graph.num_nodes < LARGE:
+    if graph.num_nodes < LARGE or fits_sample(method, graph):
         return None if sorted_already else order
     adjacency = graph.adjacency if sorted_already else graph.adjacency[order][:, order]
     locality = locality_order(adjacency)
@@ -82,7 +92,7 @@ def _fit_in_chunks(
 ) -> list[Result]:
     """Fit all nodes, or a sample of them if the graph is large and the method allows it."""
     folds = validation_folds(method, graph, split)
-    if not method.fits_sample or graph.num_nodes < LARGE_GRAPH:
+    if not fits_sample(method, graph):
         device = resolve_device(method.device)
         features = method.scale_features(graph.features)
         tensors = GraphTensors(features, graph.adjacency, device, graph.features)
@@ -109,69 +119,6 @@ def _fit_in_chunks(
             mean = replace(mean, proba=follow_shares(proba, pool, shares))
         combined.append(mean)
     return combined
-
-
-@dataclass(frozen=True)
-class Jobs:
-    """The fits of all runs and replicas on the nodes of ``tensors``.
-
-    Attributes:
-        method: the method.
-        tensors: features and adjacency.
-        labels: ``(n,)`` known class codes, -1 elsewhere.
-        class_names: the classes.
-        split: the runs.
-        folds: ``(runs, n)`` of :func:`validation_folds`.
-    """
-
-    method: Method
-    tensors: GraphTensors
-    labels: NDArray[np.int64]
-    class_names: Sequence[str]
-    split: Split
-    folds: NDArray[np.int64]
-
-    def run(self, callbacks: Sequence[Callback], checkpoint: Path | None) -> Iterator[list[Result]]:
-        """Results of chunks of fits: all on a GPU or with ``all_at_once``, else one at a time."""
-        method, split = self.method, self.split
-        jobs = [(run, replica) for run in range(len(split)) for replica in range(method.replicas)]
-        together = self.tensors.device.type == "cuda" or method.all_at_once
-        size = method.chunk_size or (len(jobs) if together else 1)
-        with threads_for(len(self.labels)):
-            for start in range(0, len(jobs), size):
-                chunk = jobs[start : start + size]
-                folder = checkpoint and checkpoint / f"replica-{start:03d}-{len(chunk)}"
-                state = Checkpoint(folder, f"replica-{start:03d}-")
-                yield self.fit(chunk, callbacks, state)
-
-    def fit(
-        self,
-        chunk: Sequence[tuple[int, int]],
-        callbacks: Sequence[Callback],
-        checkpoint: Checkpoint,
-    ) -> list[Result]:
-        """Fit pairs of run and replica together."""
-        method, split = self.method, self.split
-        runs = [run for run, _ in chunk]
-        left_out = np.stack([self.folds[run] == replica for run, replica in chunk])
-        shares = shares_of(method.prior, self.class_names)
-        problem = Problem.build(
-            self.tensors,
-            np.where(split.train[runs], self.labels, UNKNOWN),
-            len(self.class_names),
-            val_labels=np.where(split.val[runs] & ~left_out, self.labels, UNKNOWN),
-            pool=split.pool[runs],
-            seeds=[derive(method.seed, split.runs[run], replica) for run, replica in chunk],
-            shares=shares,
-            callbacks=callbacks,
-            checkpoint=checkpoint,
-        )
-        results = []
-        for result, run in zip(method.solve(problem), runs, strict=True):
-            pool = split.pool[run]
-            proba = follow_shares(result.proba, pool, shares)
-            results.append(replace(result, proba=proba).with_truth(self.labels, pool))
-        return results
 
 
 def restore_confidence(

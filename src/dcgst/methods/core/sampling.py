@@ -18,7 +18,8 @@ from dcgst.memory import available_memory, forget
 from dcgst.methods.core.result import Result
 from dcgst.methods.core.trace import NOT_LABELED
 from dcgst.numerics.columns import MOST_COLUMNS
-from dcgst.numerics.large_graph import GraphSample, LargeGraph
+from dcgst.numerics.graph_sample import GraphSample, draw_sample
+from dcgst.numerics.large_graph import LargeGraph
 from dcgst.numerics.matrix import NUMBER, Workspace
 from dcgst.numerics.propagation import DIMENSIONS, HOPS
 from dcgst.numerics.smoothing import FILTERS
@@ -62,7 +63,7 @@ def sample_of(
         large = LargeGraph(
             features, adjacency, method.scale_features, workspace, weighted=graph.weighted
         )
-        yield large.sample(choose_nodes(graph, split, method.seed))
+        yield draw_sample(large, choose_nodes(graph, split, method.seed))
 
 
 @contextmanager

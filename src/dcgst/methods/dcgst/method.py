@@ -24,7 +24,8 @@ from dcgst.methods.dcgst.candidates import (
     confident_half,
     find_candidates,
 )
-from dcgst.methods.dcgst.experts import FITTED, GP_STUDENT, STUDENT, Evidence, Experts
+from dcgst.methods.dcgst.expert_fits import FITTED
+from dcgst.methods.dcgst.experts import GP_STUDENT, STUDENT, Evidence, Experts
 from dcgst.methods.dcgst.settings import Settings
 from dcgst.methods.dcgst.teacher import EdgeSettings, Teacher
 from dcgst.methods.em import EM

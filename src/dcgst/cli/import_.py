@@ -1,0 +1,114 @@
+"""``dcgst import``: make a store of large tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dcgst.cli.graph_options import (
+    CategoryOption,
+    DelimiterOption,
+    DropOption,
+    FeaturesOption,
+    IdOption,
+    IgnoreOption,
+    LabelOption,
+    NumberOption,
+    SourceOption,
+    TargetOption,
+    TextOption,
+    WeightOption,
+    describe,
+)
+from dcgst.cli.output import JsonOption, QuietOption, print_json, progress, say
+from dcgst.cli.settings import split_list
+from dcgst.io import Columns
+from dcgst.io.store import SUFFIX, import_tables, open_store
+
+STEPS = {"ids": 0.1, "features": 0.5, "edges": 0.4}
+"""Share of each step in the whole time, about."""
+
+
+def command(
+    nodes: Annotated[Path, typer.Argument(help="Node table (.csv, .parquet).")],
+    edges: Annotated[Path, typer.Argument(help="Edge table (.csv, .parquet).")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Folder to create.  [default: name of the node table]"),
+    ] = None,
+    id_column: IdOption = None,
+    label: LabelOption = None,
+    source: SourceOption = None,
+    target: TargetOption = None,
+    weight: WeightOption = None,
+    features: FeaturesOption = None,
+    ignore: IgnoreOption = None,
+    number: NumberOption = None,
+    category: CategoryOption = None,
+    text: TextOption = None,
+    delimiter: DelimiterOption = None,
+    drop_unknown: DropOption = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an existing store.")
+    ] = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Make a store of large tables, for all other commands.
+
+    A store is a folder of arrays that are read as they are needed, so that the graph may be larger
+    than the memory. Limit the memory with `dcgst --memory 8GB import …`. An interrupted import
+    continues when the same command is run again.
+    """
+    columns = Columns(
+        id=id_column,
+        label=label,
+        source=source,
+        target=target,
+        weight=weight,
+        features=split_list(features) if features is not None else None,
+        ignore=split_list(ignore),
+        number=split_list(number),
+        category=split_list(category),
+        text=split_list(text),
+    )
+    out = out or Path(nodes.name.split(".")[0] + SUFFIX)
+    names = list(STEPS)
+    with progress("import", 1.0, quiet or json) as bar:
+
+        def show(step: str, share: float) -> None:
+            before = sum(STEPS[name] for name in names[: names.index(step)])
+            bar.describe(step)
+            bar.advance_to(before + share * STEPS[step])
+
+        import_tables(
+            nodes,
+            edges,
+            out,
+            columns,
+            delimiter=delimiter,
+            drop_unknown=drop_unknown,
+            overwrite=overwrite,
+            progress=show,
+        )
+    data = open_store(out)
+    graph = data.graph
+    if json:
+        print_json(
+            {
+                "store": str(out),
+                "nodes": graph.num_nodes,
+                "edges": graph.num_edges,
+                "features": graph.num_features,
+                "classes": list(graph.class_names),
+                "labels": int((graph.labels >= 0).sum()),
+                "notes": list(data.notes),
+            }
+        )
+        return
+    if not quiet:
+        describe(data)
+    say(f"Written: {out}")
+    say(f"Next: dcgst fit {out}, or dcgst diagnose {out}")

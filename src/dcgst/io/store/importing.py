@@ -1,0 +1,139 @@
+"""Import large tables into a store with DuckDB, in bounded memory."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from dcgst.errors import InputError
+from dcgst.files import write_text
+from dcgst.io.columns import (
+    Columns,
+    describe_edge_columns,
+    describe_node_columns,
+    feature_columns,
+    resolve_edge_columns,
+    resolve_node_columns,
+)
+from dcgst.io.edges import has_header, header_as_row
+from dcgst.io.features import FeatureEncoder
+from dcgst.io.store import format as files
+from dcgst.io.store.edges import import_edges
+from dcgst.io.store.job import Job, Plan, Progress
+from dcgst.io.store.nodes import import_ids, import_nodes
+from dcgst.io.store.sql import Database, source_of
+from dcgst.io.table_files import read_head
+from dcgst.memory import available_memory
+
+WORK = "import"
+"""Folder within a store for an import that is not complete."""
+
+
+def import_tables(
+    nodes: Path,
+    edges: Path,
+    out: Path,
+    columns: Columns | None = None,
+    *,
+    delimiter: str | None = None,
+    drop_unknown: bool = False,
+    memory: int | None = None,
+    overwrite: bool = False,
+    progress: Progress = lambda _step, _share: None,
+) -> tuple[str, ...]:
+    """Import a node table and an edge table into a store.
+
+    Columns are encoded as by :func:`dcgst.io.read`, except that the kind of a column and the words
+    of a text column are those of some of the rows. Nodes are sorted by id.
+
+    Args:
+        nodes: CSV or Parquet file.
+        edges: CSV or Parquet file.
+        out: folder to create. If it holds an interrupted import of the same tables, it continues.
+        columns: role of each column; guessed where they are not given.
+        delimiter: of CSV files; guessed by default.
+        drop_unknown: drop edges with unknown node ids instead of raising an error.
+        memory: bytes to use; default half of what is available.
+        overwrite: replace an existing store.
+        progress: called with the name of a step and the share of it that is done.
+
+    Returns:
+        notes for the user.
+
+    Raises:
+        InputError: if a table cannot be used. The message names the file, the row and a remedy.
+    """
+    columns = columns or Columns()
+    node_head, node_delimiter = read_head(nodes, delimiter)
+    edge_head, edge_delimiter = read_head(edges, delimiter)
+    node_columns = resolve_node_columns(columns, node_head, edge_head, labels_needed=False)
+    notes = describe_node_columns(columns, node_columns)
+    header = has_header(edge_head, node_head.column(node_columns.id))
+    if not header:
+        edge_head = header_as_row(edge_head)
+        notes.append(f"{edges.name} has no header: its first line is read as an edge")
+    edge_columns = resolve_edge_columns(columns, edge_head)
+    notes += describe_edge_columns(columns, edge_columns, edge_head)
+    plan = Plan(
+        nodes,
+        edges,
+        node_columns,
+        edge_columns,
+        tuple(feature_columns(columns, node_columns, node_head)),
+        columns.kinds,
+        header,
+        drop_unknown,
+    )
+    work = _prepare(out, plan, overwrite)
+    memory = memory or available_memory() // 2
+    with Database(work, memory // 2) as database:
+        database.view("nodes", source_of(nodes, node_head.names, node_delimiter, header=True))
+        database.view("edges", source_of(edges, edge_head.names, edge_delimiter, header=header))
+        job = Job(plan, out, work, database, memory, progress)
+        ids = job.step("ids", lambda: import_ids(job))
+        encoded = job.step("features", lambda: import_nodes(job, ids["count"]))
+        linked = job.step("edges", lambda: import_edges(job, ids["count"]))
+    notes += [*encoded["notes"], *linked["notes"]]
+    files.write_description(
+        out,
+        name=nodes.stem,
+        shape=(ids["count"], encoded["columns"]),
+        num_entries=linked["num_entries"],
+        num_values=encoded["num_values"],
+        class_names=tuple(encoded["class_names"]),
+        columns=replace(columns, **asdict(node_columns), **asdict(edge_columns)),
+        encoder=FeatureEncoder.from_json(encoded["encoder"]),
+        weighted=linked["weighted"],
+        notes=tuple(notes),
+    )
+    shutil.rmtree(work, ignore_errors=True)
+    return tuple(notes)
+
+
+def _prepare(out: Path, plan: Plan, overwrite: bool) -> Path:
+    """Create the folder, or check that it holds an import of the same tables."""
+    work = out / WORK
+    begun = work / "plan.json"
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file; choose another name for the store")
+    found = [path.name for path in out.iterdir()] if out.exists() else []
+    others = sorted(name for name in found if name not in files.FILES and name != WORK)
+    if others:
+        raise InputError(f"{out} contains other files ({others[0]}); choose another name")
+    if files.DESCRIPTION in found and not overwrite:
+        raise InputError(f"{out} exists already; use --overwrite, or another name")
+    if begun.exists() and not overwrite and json.loads(begun.read_text()) != plan.identity():
+        raise InputError(
+            f"{out} holds an interrupted import of other tables, or with other options; use "
+            "--overwrite to replace it"
+        )
+    if overwrite or not begun.exists():
+        shutil.rmtree(work, ignore_errors=True)
+        for name in files.FILES:
+            (out / name).unlink(missing_ok=True)
+    work.mkdir(parents=True, exist_ok=True)
+    if not begun.exists():
+        write_text(begun, json.dumps(plan.identity()))
+    return work

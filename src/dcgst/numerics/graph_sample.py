@@ -1,0 +1,122 @@
+"""A sample of the nodes of a large graph, which methods use like a graph."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dcgst.numerics.graph_tensors import GraphTensors, NodeFunction
+from dcgst.numerics.large_graph import LargeGraph
+from dcgst.numerics.normalize import Features
+from dcgst.numerics.propagation import Propagation
+from dcgst.numerics.smoothing import Filter, Views
+from dcgst.numerics.sparse import Pattern, SparseMatrix
+
+NEIGHBORS = 2
+"""Neighbors of each node of a sample that are part of it."""
+
+
+class GraphSample(GraphTensors):
+    """Some nodes of a large graph, with some neighbors of each.
+
+    Args:
+        graph: the large graph.
+        nodes: all nodes of the sample, neighbors included; ``positions`` is the same as an array.
+        chosen: ``(m,)`` bool, the nodes that are not only neighbors.
+        adjacency: ``(m, m)`` edges from chosen nodes to their neighbors in the sample.
+        factor: ``(m,)`` number of neighbors in the graph divided by those in the sample.
+    """
+
+    complete = False
+
+    def __init__(
+        self,
+        graph: LargeGraph,
+        nodes: Tensor,
+        chosen: NDArray[np.bool_],
+        adjacency: SparseMatrix,
+        factor: NDArray[np.float32],
+    ) -> None:
+        self.graph, self.nodes, self.chosen, self.adjacency = graph, nodes, chosen, adjacency
+        self.positions: NDArray[np.int64] = nodes.numpy()
+        self.matrix, self.factor = graph.matrix, torch.from_numpy(factor)
+        self.own = graph.rows(nodes)
+        self._similar = {}
+
+    @cached_property
+    def x(self) -> Features:  # type: ignore[override]
+        return self.own.x
+
+    @cached_property
+    def normalized(self) -> SparseMatrix:
+        """Entries of ``D^-1/2 (A + I) D^-1/2`` of the large graph, without its diagonal."""
+        scale = self.graph.neighbors.scale[self.nodes].squeeze(1)
+        pattern = self.adjacency.pattern
+        ends = scale[pattern.rows] * scale[pattern.indices]
+        return self.adjacency.with_values(self.adjacency.values * ends)
+
+    @cached_property
+    def views(self) -> list[Views]:
+        return self.own.views
+
+    @cached_property
+    def propagation(self) -> Propagation:
+        return self.graph.propagation
+
+    @cached_property
+    def propagated(self) -> dict[str, Tensor]:
+        return self.own.propagated
+
+    def propagated_by(self, propagation: Propagation) -> dict[str, Tensor]:
+        return self.propagated
+
+    def in_graph(self, labels: Tensor) -> Tensor:
+        found = torch.full((len(labels), self.graph.num_nodes), -1, dtype=labels.dtype)
+        found[:, self.nodes] = labels
+        return found
+
+    @property
+    def neighbor_factor(self) -> Tensor:
+        return self.factor
+
+    def smooth(self, values: NodeFunction, by: Filter, name: str) -> NodeFunction:
+        return self.graph.smooth(values, by, name)
+
+
+def draw_sample(large: LargeGraph, chosen: NDArray[np.int64]) -> GraphSample:
+    """Some nodes of a graph, with some neighbors of each.
+
+    Args:
+        large: the graph.
+        chosen: nodes, sorted.
+    """
+    rng = np.random.default_rng(len(chosen))
+    indptr, indices = large.matrix.indptr, large.matrix.indices
+    start, count = indptr[chosen], np.diff(indptr)[chosen]
+    kept = np.minimum(count, NEIGHBORS)
+    owner = np.repeat(np.arange(len(chosen)), kept)
+    place = np.arange(len(owner)) - np.repeat(np.cumsum(kept) - kept, kept)
+    # One neighbor from each of equally long parts of the list.
+    share = (place + rng.random(len(owner))) / np.repeat(kept, kept)
+    entries = start[owner] + (share * count[owner]).astype(np.int64)
+    neighbors, weights = indices[entries], large.matrix.data[entries]
+    nodes, position = np.unique(np.concatenate([chosen, neighbors]), return_inverse=True)
+    rows, columns = position[owner], position[len(chosen) :]
+    counts = np.zeros(len(nodes) + 1, dtype=np.int64)
+    np.add.at(counts, rows + 1, 1)
+    pattern = Pattern(
+        torch.from_numpy(np.cumsum(counts)),
+        torch.from_numpy(columns[np.argsort(rows, kind="stable")].astype(np.int64)),
+        len(nodes),
+    )
+    ordered = torch.from_numpy(weights[np.argsort(rows, kind="stable")].astype(np.float32))
+    factor = np.ones(len(nodes), dtype=np.float32)
+    factor[position[: len(chosen)]] = count / np.maximum(kept, 1)
+    inside = np.isin(nodes, chosen)
+    return GraphSample(
+        large, torch.from_numpy(nodes), inside, SparseMatrix(pattern, ordered), factor
+    )

@@ -1,0 +1,69 @@
+"""``dcgst import``: a store that other commands take, messages, JSON, exit codes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.helpers import dcgst
+
+
+@pytest.fixture
+def files(tables, tmp_path):
+    """Copies of the node table and the edge table, and the name of a store."""
+    copies = []
+    for name in ("nodes.csv", "edges.csv"):
+        copies.append(tmp_path / name)
+        copies[-1].write_text((tables / name).read_text())
+    return *copies, tmp_path / "g.store"
+
+
+def test_a_store_can_be_fitted_and_diagnosed(files, tmp_path):
+    nodes, edges, store = files
+    done = dcgst("import", nodes, edges, "-o", store, "--label", "kind")
+    assert done.code == 0, done.err
+    assert "90 nodes, " in done.err
+    assert f"Written: {store}" in done.out
+    assert f"Next: dcgst fit {store}" in done.out
+    options = ["--method", "em", "--no-report"]
+    own = dcgst("fit", store, *options, "-o", tmp_path / "a")
+    assert own.code == 0, own.err
+    dcgst("fit", nodes, edges, "--label", "kind", *options, "-o", tmp_path / "b")
+    found, expected = (
+        sorted((tmp_path / name / "predictions.csv").read_text().splitlines()) for name in "ab"
+    )
+    assert found == expected
+    assert dcgst("diagnose", store).code == 0
+
+
+def test_json(files):
+    nodes, edges, store = files
+    done = dcgst("import", nodes, edges, "-o", store, "--label", "kind", "--json")
+    record = json.loads(done.out)
+    assert record["store"] == str(store)
+    assert (record["nodes"], record["features"], record["labels"]) == (90, 4, 12)
+    assert record["classes"] == ["a", "b", "c"]
+    assert done.err == ""
+
+
+def test_options_of_columns(files):
+    nodes, edges, store = files
+    dcgst("import", nodes, edges, "-o", store, "--label", "kind", "--ignore", "w,x1")
+    description = json.loads((store / "store.json").read_text())
+    assert description["columns"]["label"] == "kind"
+    assert [column["name"] for column in description["encoder"]] == ["x2", "x3"]
+
+
+def test_bad_input_has_exit_code_2(files):
+    nodes, edges, store = files
+    edges.write_text("source,target\nn001,n002\nn001,nobody\n")
+    command = ["import", nodes, edges, "-o", store, "--label", "kind"]
+    done = dcgst(*command)
+    assert done.code == 2
+    assert f"{edges}, row 2: no node has the id 'nobody'" in done.err
+    again = dcgst("fit", store)
+    assert again.code == 2
+    assert f"{store} is not complete; run the same `dcgst import` again" in again.err
+    assert dcgst(*command, "--drop-unknown").code == 2, "other options than the interrupted import"
+    assert dcgst(*command, "--drop-unknown", "--overwrite").code == 0
