@@ -14,7 +14,7 @@ KEY = np.int64
 WEIGHT = np.float32
 INDPTR, INDICES, WEIGHTS = "indptr.bin", "indices.bin", "weights.bin"
 
-SORTING = 6
+SORTING = 10
 """Memory of sorting a bucket as a multiple of its size."""
 
 

@@ -18,7 +18,7 @@ def import_edges(job: Job, count: int) -> dict[str, Any]:
     total = job.database.row("select count(*) from edges")[0]
     weighted = ends.weight is not None
     builder = AdjacencyBuilder(
-        job.out, job.work, count, total, weighted=weighted, memory=job.memory // 2
+        job.out, job.work, count, total, weighted=weighted, memory=job.memory // 8
     )
     weight = f", {number_of(ends.weight)} as weight" if ends.weight is not None else ""
     query = (
