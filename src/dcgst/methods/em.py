@@ -103,7 +103,7 @@ class EM(Method):
         """
         given = self.given_weight * problem.one_hot()
         pool = problem.pool.to(h.dtype)[..., None]
-        counts = (problem.pool | (problem.train_labels >= 0)).any(0)
+        counts = (problem.pool | (start.sum(-1) > 0)).any(0)
         if not bool(counts.all()):
             h, given, pool, start = h[counts], given[:, counts], pool[:, counts], start[:, counts]
         # A class without labels would attract all nodes that are far from the other classes.

@@ -132,7 +132,7 @@ class LargeGraph:
         filters: Sequence[Filter],
         name: str,
         shape: tuple[int, int],
-        rows: Callable[[slice], Tensor],
+        values: Matrix | Callable[[slice], Tensor],
         *,
         means: bool,
     ) -> dict[Filter, Matrix]:
@@ -142,18 +142,20 @@ class LargeGraph:
             filters: the filters.
             name: of the files.
             shape: of the matrix.
-            rows: returns the rows of a range of nodes.
+            values: the matrix, or a function that returns the rows of a range of nodes.
             means: whether to divide by the smoothed constant one, so that rows are means.
         """
         found: dict[Filter, Matrix] = {}
-        source: Matrix | None = None
+        source = values if isinstance(values, Matrix) else None
         for teleport in dict.fromkeys(by.teleport for by in filters):
             same = sorted((by for by in filters if by.teleport == teleport), key=lambda f: f.hops)
             hops = [by.hops for by in same]
             names = [f"{name}-{teleport:g}-{count}" for count in hops]
             matrices = self.workspace.find(names, shape)
             if matrices is None:
-                source = source or self.workspace.from_rows(name, shape, rows)
+                if not isinstance(values, Matrix):
+                    source = source or self.workspace.from_rows(name, shape, values)
+                assert source is not None
                 sums = self.row_sums(teleport, tuple(hops)) if means else None
 
                 def compute(
@@ -167,7 +169,7 @@ class LargeGraph:
 
                 matrices = self.workspace.from_columns(names, source, compute)
             found.update(zip(same, matrices, strict=True))
-        if source is not None:
+        if source is not None and source is not values:
             source.delete()
         return found
 
@@ -223,7 +225,7 @@ class LargeGraph:
         )
         names = [name.replace(" ", "-") for name in HOPS[1:]]
         hops = self.workspace.from_columns(names, zero, self._hops)
-        pagerank = self.smooth_by([SMOOTH], "pagerank", shape, zero.rows, means=True)[SMOOTH]
+        pagerank = self.smooth_by([SMOOTH], "pagerank", shape, zero, means=True)[SMOOTH]
         matrices = [zero, *hops, pagerank]
         means = torch.stack([self.mean(matrix) for matrix in matrices])
         final = Propagation(weights.factor, weights.center, projection, offset, means, degree)
