@@ -102,7 +102,7 @@ def test_mistakes_in_a_settings_file_are_reported(text, message, tmp_path):
         (["--config", "missing.toml"], "missing.toml cannot be read: No such file"),
         (["--preset", "best"], "unknown preset of gcn 'best'"),
         (["--suite", "--sampler", "degree"], "leave out --rate, --per-class, --sampler, --preset"),
-        ([*SMALL, "--results", "b.jsonl"], "--results and --workers belong to --suite"),
+        ([*SMALL, "--results", "b.jsonl"], "--results, --workers and --ray belong to --suite"),
         ([*SMALL, "--rate", 0.1], "set a label rate or labels per class, not both"),
     ],
 )

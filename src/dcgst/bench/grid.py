@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children
 from typing import Any
 
 import torch
@@ -19,6 +18,7 @@ from dcgst.bench.protocol import Labels, Record, run_cell
 from dcgst.bench.records import Records
 from dcgst.datasets import load
 from dcgst.engine.device import resolve_device
+from dcgst.engine.executors import open_pool
 from dcgst.errors import NumericalError
 from dcgst.graph import Graph
 from dcgst.splits import Split
@@ -99,6 +99,7 @@ def run_grid(
     *,
     device: str = "auto",
     workers: int | None = None,
+    ray: str | None = None,
     report: Callable[[CellResult], None] = lambda _: None,
 ) -> list[CellResult]:
     """Run the missing cells, longest first, and append each record as soon as its cell finishes.
@@ -111,6 +112,7 @@ def run_grid(
         records: File of records to read from and append to.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
         workers: Number of parallel processes; None for ``default_num_workers``.
+        ray: Ray cluster to run on, as in :func:`open_pool`; timed cells run on this machine.
         report: Called with the result of each cell.
 
     Returns:
@@ -122,7 +124,7 @@ def run_grid(
     parallel = [cell for cell in todo if not cell.timed]
     timed = [cell for cell in todo if cell.timed]
     count = workers or default_num_workers(target)
-    results = _run_pool(parallel, count, device, records, report)
+    results = _run_pool(parallel, count, device, records, report, ray=ray)
     return results + _run_pool(timed, 1, device, records, report)
 
 
@@ -133,6 +135,7 @@ def _run_pool(
     records: Records,
     report: Callable[[CellResult], None],
     first_error: str = "",
+    ray: str | None = None,
 ) -> list[CellResult]:
     """Run cells in a pool of processes; run cells again that failed for a passing reason.
 
@@ -143,13 +146,13 @@ def _run_pool(
         records: where to store the records.
         report: called with each result.
         first_error: of the first attempt, if this is the second one. There is no third one.
+        ray: Ray cluster to run on.
     """
     if not todo:
         return []
     other_processes = set(active_children())
-    pool = ProcessPoolExecutor(
-        min(workers, len(todo)), mp_context=get_context("spawn"), initializer=init_worker
-    )
+    gpu = ray is not None and device.startswith("cuda")
+    pool = open_pool(min(workers, len(todo)), ray, gpu=gpu)
     pending: dict[Future[Record], Cell] = {}
     try:
         results, lost = _collect(pool, todo, device, pending, records, report, first_error)
@@ -163,12 +166,12 @@ def _run_pool(
     pool.shutdown()
     # A process that dies breaks the whole pool, so run each affected cell again in its own pool.
     for cell, error in lost:
-        results += _run_pool([cell], 1, device, records, report, error)
+        results += _run_pool([cell], 1, device, records, report, error, ray)
     return results
 
 
 def _collect(
-    pool: ProcessPoolExecutor,
+    pool: Executor,
     todo: Sequence[Cell],
     device: str,
     pending: dict[Future[Record], Cell],
@@ -232,12 +235,6 @@ def _by_labeled_nodes(cells: Sequence[Cell]) -> list[list[Cell]]:
     for cell in cells:
         groups.setdefault((cell.dataset, replace(cell.labels, validation=None)), []).append(cell)
     return list(groups.values())
-
-
-def init_worker() -> None:
-    """Use one thread per process, and leave the handling of Ctrl-C to the parent process."""
-    torch.set_num_threads(1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @lru_cache(maxsize=1)

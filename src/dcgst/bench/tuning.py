@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import compress
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dcgst.bench.grid import init_worker
 from dcgst.bench.protocol import Labels
 from dcgst.datasets import load
+from dcgst.engine.executors import open_pool
 from dcgst.engine.random import Purpose, derive
 from dcgst.errors import InputError, unknown_name
 from dcgst.files import append_line, write_text
@@ -186,6 +185,7 @@ def tune(
     trials: int,
     workers: int = 1,
     report: Callable[[int, float], None] = lambda *_: None,
+    ray: str | None = None,
 ) -> dict[str, Any]:
     """Run the missing trials of a search. Trial 0 is the preset.
 
@@ -196,6 +196,7 @@ def tune(
         trials: Total number of trials, earlier ones included.
         workers: Fits that run in parallel.
         report: Called with the number of finished trials and the score of the last one.
+        ray: Ray cluster to run on, as in :func:`open_pool`.
 
     Returns:
         The summary: best settings and their score, score of the preset, and all trials.
@@ -205,7 +206,7 @@ def tune(
     missing = [trial for trial in range(trials) if trial not in scores]
     path.parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        for trial, score in _scores(search, missing, workers, stack):
+        for trial, score in _scores(search, missing, workers, ray, stack):
             scores[trial] = round(score, 2)
             line = {"trial": trial, "settings": search.settings(trial), "score": scores[trial]}
             append_line(path, json.dumps(line))
@@ -216,11 +217,11 @@ def tune(
 
 
 def _scores(
-    search: Search, trials: list[int], workers: int, stack: ExitStack
+    search: Search, trials: list[int], workers: int, ray: str | None, stack: ExitStack
 ) -> Iterator[tuple[int, float]]:
     """Accuracy on the validation nodes of all runs and rates, in percent, as trials finish."""
     counts: dict[int, list[tuple[int, int]]] = {trial: [] for trial in trials}
-    for trial, count in _counts(search, trials, workers, stack):
+    for trial, count in _counts(search, trials, workers, ray, stack):
         counts[trial].append(count)
         if len(counts[trial]) == len(search.labels):
             right, total = np.sum(counts[trial], axis=0)
@@ -228,18 +229,14 @@ def _scores(
 
 
 def _counts(
-    search: Search, trials: list[int], workers: int, stack: ExitStack
+    search: Search, trials: list[int], workers: int, ray: str | None, stack: ExitStack
 ) -> Iterator[tuple[int, tuple[int, int]]]:
     """Counts of every trial at every label rate as they finish."""
     tasks = [(trial, labels) for trial in trials for labels in search.labels]
-    if workers == 1 or len(tasks) < 2:
+    if ray is None and (workers == 1 or len(tasks) < 2):
         yield from ((trial, search.count_right(trial, labels)) for trial, labels in tasks)
         return
-    pool = stack.enter_context(
-        ProcessPoolExecutor(
-            min(workers, len(tasks)), mp_context=get_context("spawn"), initializer=init_worker
-        )
-    )
+    pool = stack.enter_context(open_pool(min(workers, len(tasks)), ray))
     pending = {pool.submit(search.count_right, *task): task[0] for task in tasks}
     stack.callback(pool.shutdown, wait=False, cancel_futures=True)
     for future in as_completed(pending):

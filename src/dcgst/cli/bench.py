@@ -26,6 +26,7 @@ from dcgst.cli.grid import Plan, announce, report_failures, run_missing, show_ta
 from dcgst.cli.output import (
     JsonOption,
     QuietOption,
+    RayOption,
     cell,
     check_file,
     console,
@@ -95,6 +96,7 @@ def command(
         int | None,
         typer.Option(min=1, help="Suite: cells to run in parallel.  [default: one per core]"),
     ] = None,
+    ray: RayOption = None,
     results: Annotated[
         Path | None,
         typer.Option(
@@ -121,11 +123,18 @@ def command(
             graphs, names, runs=5 if runs is None else runs, first_run=first_run, settings=own
         )
         run_suite(
-            cells, names, results or Path("suite.jsonl"), device or "auto", workers, json, quiet
+            cells,
+            names,
+            results or Path("suite.jsonl"),
+            device or "auto",
+            workers,
+            ray,
+            json,
+            quiet,
         )
         return
-    if results is not None or workers is not None:
-        raise InputError("--results and --workers belong to --suite")
+    if results is not None or workers is not None or ray is not None:
+        raise InputError("--results, --workers and --ray belong to --suite")
     runs, sampler = 10 if runs is None else runs, sampler or "ppr-s"
     if sampler != "official" and rate is None and per_class is None:
         per_class = PER_CLASS
@@ -169,13 +178,14 @@ def run_suite(
     results: Path,
     device: str,
     workers: int | None,
+    ray: str | None,
     json: bool,
     quiet: bool,
 ) -> None:
     """Run the missing cells of the suite in parallel, and print its tables."""
     records = Records(results)
     check_file(results)
-    plan = Plan(cells, records, device, workers)
+    plan = Plan(cells, records, device, workers, ray)
     announce(plan, json)
     failed = run_missing(plan, "suite", json, quiet) if plan.missing else []
     regimes = regimes_of(cells, records)

@@ -31,6 +31,7 @@ class Plan:
     records: Records
     device: str
     requested_workers: int | None
+    ray: str | None = None
 
     def __post_init__(self) -> None:
         target = resolve_device(self.device)
@@ -86,6 +87,7 @@ def run_missing(plan: Plan, title: str, json: bool, quiet: bool) -> list[CellRes
                 plan.records,
                 device=plan.device,
                 workers=plan.requested_workers,
+                ray=plan.ray,
                 report=report,
             )
         except KeyboardInterrupt:

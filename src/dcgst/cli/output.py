@@ -29,6 +29,14 @@ SpreadsheetOption = Annotated[
     bool,
     typer.Option("--spreadsheet", help="Write text so that a spreadsheet runs no formula in it."),
 ]
+RayOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="auto|local|ADDRESS",
+        help="Run on a Ray cluster: the one of this machine, a new one here, or its address.",
+    ),
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Show no progress and no notes.")]
 
 

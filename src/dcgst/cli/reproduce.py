@@ -25,6 +25,7 @@ from dcgst.cli.grid import (
 from dcgst.cli.output import (
     JsonOption,
     QuietOption,
+    RayOption,
     check_file,
     check_folder,
     errors,
@@ -52,6 +53,7 @@ def command(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Cells to run in parallel.  [default: one per core]")
     ] = None,
+    ray: RayOption = None,
     results: Annotated[
         Path, typer.Option(help="File of records; cells in it are not run again.")
     ] = Path("reproduction/records.jsonl"),
@@ -76,7 +78,7 @@ def command(
         check_file(page_path)
     if any(e.name in FIGURES for e in experiments):
         import_matplotlib()
-    plan = Plan(cells_of(experiments, runs), records, device, workers)
+    plan = Plan(cells_of(experiments, runs), records, device, workers, ray)
     if dry_run:
         _list(plan, json)
         return

@@ -9,7 +9,15 @@ import typer
 
 from dcgst.bench.protocol import Labels
 from dcgst.bench.tuning import Search, labels_by_rate, tune
-from dcgst.cli.output import JsonOption, QuietOption, check_file, print_json, progress, say
+from dcgst.cli.output import (
+    JsonOption,
+    QuietOption,
+    RayOption,
+    check_file,
+    print_json,
+    progress,
+    say,
+)
 from dcgst.cli.settings import split_list
 from dcgst.datasets import load
 from dcgst.errors import InputError
@@ -31,6 +39,7 @@ def command(
     preset: Annotated[str, typer.Option(help="Settings that are not searched.")] = "default",
     trials: Annotated[int, typer.Option(min=1, help="Total number of trials.")] = 20,
     workers: Annotated[int, typer.Option(min=1, help="Trials to run in parallel.")] = 1,
+    ray: RayOption = None,
     studies: Annotated[
         Path, typer.Option(help="Folder of studies; an existing study is continued.")
     ] = Path("results/studies"),
@@ -58,7 +67,7 @@ def command(
             bar.describe(f"{count} trials, last {score:.1f}%")
             bar.advance_to(count)
 
-        outcome = tune(search, path, trials, workers, report)
+        outcome = tune(search, path, trials, workers, report, ray)
     if json:
         print_json(outcome)
         return

@@ -10,7 +10,14 @@ from torch import Tensor
 
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import AGREEMENT, LEFT_OUT
-from dcgst.methods.core.row_models import Affine, MeanRows, RowModel, ScaledRows
+from dcgst.methods.core.row_models import (
+    Affine,
+    BoundedRows,
+    MeanRows,
+    NetworkRows,
+    RowModel,
+    ScaledRows,
+)
 from dcgst.methods.correct_and_smooth import CorrectAndSmooth
 from dcgst.methods.dcgst.calibration import Correction, calibrate, fit_factor
 from dcgst.methods.dcgst.expert_fits import SMALLEST, fit_experts
@@ -21,6 +28,7 @@ from dcgst.methods.label_propagation import LabelPropagation
 from dcgst.methods.mlp import MLP
 from dcgst.methods.pooling import confidence_scale, mean_confidence
 from dcgst.methods.sign import SIGN
+from dcgst.nn.base import Backbone
 from dcgst.numerics.shares import every_kth
 
 STUDENT = "student"
@@ -112,6 +120,7 @@ class Experts:
         estimate_shares: bool = True,
     ) -> None:
         self.problem, self.val_labels, self.evidence = problem, val_labels, evidence
+        self.teacher_name = teacher_name
         self.estimate_shares = estimate_shares
         self.trust = problem.trust if evidence is None else evidence.trust
         self.fitted = fit_experts(
@@ -160,17 +169,30 @@ class Experts:
         evidence = Evidence(self.trust, likelihood, correction)
         return Pool(calibration.apply(log_proba), weights, evidence, calibration)
 
-    def model(self, pool: Pool, students: Mapping[str, RowModel]) -> RowModel:
-        """The combined prediction as a model of the rows of other nodes.
+    def row_model(
+        self, pool: Pool, teacher: Backbone, student: Backbone, second: RowModel
+    ) -> RowModel | None:
+        """The combined prediction as a model of other nodes of a graph of which this is a sample.
 
         Args:
             pool: the combined prediction.
-            students: the models of its students by name.
+            teacher: as pretrained.
+            student: the first student.
+            second: the second student.
+
+        Returns:
+            None if all nodes of the graph are here.
         """
-        models = {**self.fitted.models, **students}
+        if self.problem.graph.complete:
+            return None
+        models: dict[str, RowModel] = {
+            **self.fitted.models,
+            self.teacher_name: BoundedRows(NetworkRows(teacher).proba, SMALLEST),
+            STUDENT: NetworkRows(student),
+            GP_STUDENT: second,
+        }
         scaled = [ScaledRows(models[name], self.scales[name]) for name in pool.weights]
-        mean = MeanRows(scaled, list(pool.weights.values()))
-        return ScaledRows(mean, pool.calibration)
+        return ScaledRows(MeanRows(scaled, list(pool.weights.values())), pool.calibration)
 
     def expectations(self) -> list[dict[str, float]]:
         """What is known about the accuracy of each fit without validation labels."""

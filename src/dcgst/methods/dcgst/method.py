@@ -16,7 +16,6 @@ from dcgst.graph import UNKNOWN
 from dcgst.methods.core.network import Network, NeuralMethod
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result
-from dcgst.methods.core.row_models import BoundedRows, NetworkRows, RowModel
 from dcgst.methods.core.self_training import SelfTraining
 from dcgst.methods.core.trace import NOT_LABELED
 from dcgst.methods.dcgst.candidates import (
@@ -197,13 +196,7 @@ class DCGST(Settings):
         results = state.results(
             pool.log_proba.exp(), student.model, teacher.edge_probabilities, pool.weights
         )
-        row_model = None
-        if not problem.graph.complete:
-            networks: dict[str, RowModel] = {
-                BACKBONES.name_of(type(pretrained)): BoundedRows(NetworkRows(pretrained).proba),
-                STUDENT: NetworkRows(student.model),
-            }
-            row_model = experts.model(pool, {**networks, GP_STUDENT: second})
+        row_model = experts.row_model(pool, pretrained, student.model, second)
         expectations = zip(results, experts.expectations(), strict=True)
         return [
             replace(r, expectation=own, row_model=row_model) for r, own in expectations

@@ -1,0 +1,102 @@
+"""Where tasks run in parallel: in processes of this machine, or on a Ray cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any
+
+import torch
+
+from dcgst.errors import InputError
+
+RETRIES = 3
+"""Times that Ray repeats a task whose process or machine was lost."""
+
+TASKS_PER_GPU = 8
+
+
+def open_pool(workers: int, ray: str | None = None, *, gpu: bool = False) -> Executor:
+    """An executor whose tasks use one thread each.
+
+    Args:
+        workers: number of processes of this machine; with a Ray cluster, its size counts instead.
+        ray: ``auto`` (the cluster that this machine belongs to), ``local`` (a new one on this
+            machine) or the address of a cluster; None for processes of this machine.
+        gpu: whether each task needs a part of a GPU of the cluster.
+    """
+    if ray is None:
+        return ProcessPoolExecutor(
+            workers, mp_context=get_context("spawn"), initializer=init_worker
+        )
+    return RayExecutor(ray, workers, gpu=gpu)
+
+
+def init_worker() -> None:
+    """Use one thread per process, and leave the handling of Ctrl-C to the parent process."""
+    torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+class RayExecutor(Executor):
+    """Runs tasks on a Ray cluster, one CPU each.
+
+    Ray schedules and transports everything, and repeats tasks whose worker died.
+
+    Args:
+        address: as ``ray`` of :func:`open_pool`.
+        workers: CPUs of a new local cluster.
+        gpu: whether each task needs a part of a GPU.
+
+    Raises:
+        InputError: if Ray is not installed, or there is no cluster at the address.
+    """
+
+    def __init__(self, address: str, workers: int, *, gpu: bool = False) -> None:
+        try:
+            import ray
+        except ImportError as error:
+            raise InputError("--ray requires Ray: pip install 'dcgst[ray]'") from error
+        self._ray, self._refs = ray, set[Any]()
+        self._started = not ray.is_initialized()
+        if self._started:
+            quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+            try:
+                if address == "local":
+                    ray.init("local", num_cpus=workers, include_dashboard=False, **quiet)
+                else:
+                    ray.init(address, **quiet)
+            except (ConnectionError, ValueError, RuntimeError) as error:
+                raise InputError(
+                    f"there is no Ray cluster at {address!r}; start one with `ray start --head`, "
+                    "or use --ray local"
+                ) from error
+        gpus = 1 / TASKS_PER_GPU if gpu else 0
+        self._run = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=RETRIES)(_run)
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Run a function on the cluster."""
+        ref = self._run.remote(function, args, kwargs)
+        future: Future[Any] = ref.future()
+        self._refs.add(ref)
+        future.add_done_callback(lambda _: self._refs.discard(ref))
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Leave the cluster; a local one ends."""
+        if cancel_futures:
+            for ref in list(self._refs):
+                with contextlib.suppress(self._ray.exceptions.RayError):
+                    self._ray.cancel(ref, force=True)
+        elif wait and self._refs:
+            self._ray.wait(list(self._refs), num_returns=len(self._refs))
+        if self._started:
+            self._ray.shutdown()
+
+
+def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    torch.set_num_threads(1)
+    return function(*args, **kwargs)

@@ -1,0 +1,111 @@
+"""Executors: processes of this machine, and a Ray cluster of several nodes with a killed worker."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import wait
+from pathlib import Path
+
+import pytest
+import torch
+
+from dcgst.bench.cells import Cell
+from dcgst.bench.grid import run_grid
+from dcgst.bench.protocol import Labels
+from dcgst.bench.records import Records
+from dcgst.bench.tuning import Search, tune
+from dcgst.engine.executors import open_pool
+from dcgst.errors import InputError
+
+WAIT = 300
+"""Seconds; the first task of a worker imports PyTorch, on a busy machine slowly."""
+
+ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'dcgst[ray]'")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two nodes with one CPU each."""
+    from ray.cluster_utils import Cluster
+
+    started = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    started.add_node(num_cpus=1)
+    started.wait_for_nodes()
+    yield started.address
+    ray.shutdown()
+    started.shutdown()
+
+
+def process_and_threads() -> tuple[int, int]:
+    return os.getpid(), torch.get_num_threads()
+
+
+def die_once(marker: str) -> str:
+    """End the process without any message in the first call."""
+    if not Path(marker).exists():
+        Path(marker).write_text("")
+        os._exit(1)
+    return "done"
+
+
+def fail() -> None:
+    raise InputError("wrong input")
+
+
+def test_processes():
+    with open_pool(2) as pool:
+        found = {pool.submit(process_and_threads).result() for _ in range(4)}
+    assert all(process != os.getpid() and threads == 1 for process, threads in found)
+
+
+def test_ray_runs_tasks_repeats_lost_ones_and_reports_errors(cluster, tmp_path):
+    with open_pool(2, cluster) as pool:
+        process, threads = pool.submit(process_and_threads).result(WAIT)
+        assert process != os.getpid()
+        assert threads == 1
+        futures = [pool.submit(die_once, str(tmp_path / f"{number}")) for number in range(2)]
+        done, _ = wait(futures, timeout=WAIT)
+        assert [future.result() for future in done] == ["done", "done"]
+        error = pool.submit(fail).exception(WAIT)
+        assert isinstance(error, InputError)
+        assert "wrong input" in str(error)
+
+
+def cells() -> list[Cell]:
+    return [Cell("synthetic", "em", None, per_class=5, runs=1, first_run=run) for run in range(3)]
+
+
+def test_a_grid_on_a_cluster_has_the_same_records(cluster, tmp_path):
+    accuracies = []
+    for name, where in (("local", None), ("ray", cluster)):
+        records = Records(tmp_path / f"{name}.jsonl")
+        results = run_grid(cells(), records, device="cpu", workers=1, ray=where)
+        assert [result.error for result in results] == ["", "", ""]
+        accuracies.append(sorted(record["accuracy"] for record in records.by_key.values()))
+        assert not run_grid(cells(), Records(tmp_path / f"{name}.jsonl"), ray="nowhere:1")
+    assert accuracies[0] == accuracies[1]
+
+
+def test_a_search_on_a_cluster_has_the_same_scores(cluster, tmp_path):
+    labels = (Labels("uniform", None, 5, 1, 10),)
+    search = Search("synthetic", "gcn", labels, "default", "cpu")
+    found = [
+        tune(search, tmp_path / f"{where}.jsonl", 2, ray=where)["trials"]
+        for where in (None, cluster)
+    ]
+    assert found[0] == found[1]
+
+
+def test_without_a_cluster_the_message_says_how_to_start_one():
+    code = (
+        "from dcgst.engine.executors import open_pool\n"
+        "from dcgst.errors import InputError\n"
+        "try:\n    open_pool(1, 'localhost:1')\n"
+        "except InputError as error:\n    print(error)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=WAIT, check=False
+    )
+    assert "there is no Ray cluster at 'localhost:1'; start one with `ray start" in done.stdout
