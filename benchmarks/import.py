@@ -1,7 +1,7 @@
 """Time and peak memory of looking up edges' ids with DuckDB and with Polars.
 
-The step of ``dcgst import`` that needs a database: both ends of each edge of a CSV file are replaced
-by the positions of the nodes with these ids. Each runs in a process of its own; the times alternate.
+The step of ``dcgst import`` that needs a database: both ends of each edge of a CSV file are
+replaced by the positions of the nodes with these ids. Each engine runs in a process of its own.
 
     python benchmarks/import.py --nodes 1000000 --json
 """
@@ -46,9 +46,7 @@ def with_polars(folder: Path, text: bool) -> Any:
         kind = pl.String if text else pl.Int64
         ids = pl.read_csv(folder / "nodes.csv", columns=["id"], schema_overrides={"id": kind})
         ids = ids.with_row_index("node")
-        found = pl.scan_csv(
-            folder / "edges.csv", schema_overrides={"source": kind, "target": kind}
-        )
+        found = pl.scan_csv(folder / "edges.csv", schema_overrides={"source": kind, "target": kind})
         for end in ("source", "target"):
             own = ids.lazy().rename({"id": end, "node": f"{end}_node"})
             found = found.join(own, on=end, how="left")

@@ -74,7 +74,10 @@ def test_ray_runs_tasks_repeats_lost_ones_and_reports_errors(cluster, tmp_path):
 
 
 def cells() -> list[Cell]:
-    return [Cell("synthetic", "em", None, per_class=5, runs=1, first_run=run) for run in range(3)]
+    return [
+        Cell("synthetic", "em", None, "uniform", per_class=5, runs=1, first_run=run)
+        for run in range(3)
+    ]
 
 
 def test_a_grid_on_a_cluster_has_the_same_records(cluster, tmp_path):
