@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import socket
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from multiprocessing import get_context
@@ -17,6 +18,9 @@ RETRIES = 3
 """Times that Ray repeats a task whose process or machine was lost."""
 
 TASKS_PER_GPU = 8
+
+CONNECT_SECONDS = 10
+"""How long the head node of a cluster may take to answer."""
 
 
 def open_pool(workers: int, ray: str | None = None, *, gpu: bool = False) -> Executor:
@@ -68,8 +72,9 @@ class RayExecutor(Executor):
                 if address == "local":
                     ray.init("local", num_cpus=workers, include_dashboard=False, **quiet)
                 else:
+                    _check_reachable(address)
                     ray.init(address, **quiet)
-            except (ConnectionError, ValueError, RuntimeError) as error:
+            except (OSError, ValueError, RuntimeError) as error:
                 raise InputError(
                     f"there is no Ray cluster at {address!r}; start one with `ray start --head`, "
                     "or use --ray local"
@@ -95,6 +100,14 @@ class RayExecutor(Executor):
             self._ray.wait(list(self._refs), num_returns=len(self._refs))
         if self._started:
             self._ray.shutdown()
+
+
+def _check_reachable(address: str) -> None:
+    """Raise OSError if nothing listens at an address; Ray itself would try for minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon:
+        with socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS):
+            pass
 
 
 def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
