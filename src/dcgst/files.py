@@ -95,6 +95,35 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]], *, spreadsheet: bo
     write_text(path, rows_to_csv(rows, spreadsheet=spreadsheet))
 
 
+def columns_to_csv(
+    columns: Mapping[str, Sequence[Any]], *, header: bool = True, spreadsheet: bool = False
+) -> str:
+    r"""Convert columns of equal length to CSV; ``spreadsheet`` as in :func:`rows_to_csv`.
+
+    Example:
+        >>> columns_to_csv({"id": ["a", "b"], "size": [1, 2]})
+        'id,size\na,1\nb,2\n'
+    """
+    names = [_clean(name, spreadsheet=False) for name in columns]
+    cleaned = [_clean_column(values, spreadsheet) for values in columns.values()]
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    if header:
+        writer.writerow(names)
+    writer.writerows(zip(*cleaned, strict=True))
+    return buffer.getvalue()
+
+
+def _clean_column(values: Sequence[Any], spreadsheet: bool) -> Sequence[Any]:
+    if not any(isinstance(value, str) for value in values):
+        return values
+    return [_clean(value, spreadsheet=spreadsheet) for value in values]
+
+
+def _clean(value: Any, *, spreadsheet: bool) -> Any:
+    return _without_lone_breaks(_as_text(value) if spreadsheet else value)
+
+
 def rows_to_csv(rows: Sequence[Mapping[str, Any]], *, spreadsheet: bool = False) -> str:
     r"""Convert records to CSV with one column for each key, in order of first appearance.
 
@@ -108,16 +137,9 @@ def rows_to_csv(rows: Sequence[Mapping[str, Any]], *, spreadsheet: bool = False)
         >>> rows_to_csv([{"id": "=1+1"}], spreadsheet=True)
         "id\n'=1+1\n"
     """
-    if spreadsheet:
-        rows = [{name: _as_text(value) for name, value in row.items()} for row in rows]
     names = list(dict.fromkeys(name for row in rows for name in row))
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(
-        {name: _without_lone_breaks(value) for name, value in row.items()} for row in rows
-    )
-    return buffer.getvalue()
+    columns = {name: [row.get(name, "") for row in rows] for name in names}
+    return columns_to_csv(columns, spreadsheet=spreadsheet)
 
 
 def _without_lone_breaks(value: Any) -> Any:

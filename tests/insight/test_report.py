@@ -17,7 +17,7 @@ from dcgst.insight.report import page as page_module
 from dcgst.insight.report import render
 from dcgst.insight.report.charts import Line, _ticks, color_of, line_chart
 from dcgst.insight.report.layout import SHOWN, positions, shown_nodes
-from dcgst.runs.predictions import sources_of
+from dcgst.runs.predictions import source_codes
 from tests.runs.helpers import QUICK, small_graph, with_known_truth
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -99,7 +99,7 @@ def test_uncertain_and_likeliest_nodes_are_listed(page, run, monkeypatch):
 
 
 def test_classes_are_counted_by_source(run):
-    rows = page_module._classes(run, sources_of(run.result))
+    rows = page_module._classes(run, source_codes(run.result))
     assert [row["given"] for row in rows] == [4, 4, 4]
     assert sum(row["nodes"] for row in rows) == 120
     assert all(row["given"] + row["pseudo"] + row["predicted"] == row["nodes"] for row in rows)

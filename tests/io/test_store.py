@@ -178,7 +178,7 @@ def test_an_interrupted_import_continues(tables, tmp_path, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             import_tables(*tables, out)
     import_tables(*tables, out, progress=lambda step, _: steps.append(step))
-    assert set(steps) == {"edges"}
+    assert set(steps) == {"edges", "digest"}
     same(out, tables)
 
 

@@ -11,8 +11,9 @@ import torch
 
 from dcgst import DCGST, GCN, Split
 from dcgst.methods import Method
+from dcgst.methods.core.averaging import restore_confidence
 from dcgst.methods.core.result import results_without_stages
-from dcgst.methods.core.runner import restore_confidence, validation_folds
+from dcgst.methods.core.runner import validation_folds
 from tests.methods.helpers import ring_problem
 
 

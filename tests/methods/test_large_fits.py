@@ -39,7 +39,7 @@ def large(monkeypatch):
 
 @pytest.fixture
 def little_memory(monkeypatch):
-    monkeypatch.setattr(sampling, "available_memory", lambda: 100_000)
+    monkeypatch.setattr("dcgst.numerics.matrix.available_memory", lambda: 100_000)
 
 
 def fitted(graph, split, **settings):
@@ -59,7 +59,7 @@ def test_nearly_as_accurate_as_with_all_nodes(graph, split, monkeypatch):
 
 def test_files_and_memory_give_the_same(graph, split, large, monkeypatch):
     in_memory = fitted(graph, split).proba_
-    monkeypatch.setattr(sampling, "available_memory", lambda: 100_000)
+    monkeypatch.setattr("dcgst.numerics.matrix.available_memory", lambda: 100_000)
     np.testing.assert_allclose(fitted(graph, split).proba_, in_memory, atol=1e-4)
 
 

@@ -32,8 +32,7 @@ def large_of(graph, folder=None) -> LargeGraph:
 
 @pytest.fixture(params=["dense", "sparse", "constant column"])
 def graph(request, rng, monkeypatch):
-    for name in (module, matrix):
-        monkeypatch.setattr(name, "ROWS", 32)
+    monkeypatch.setattr(matrix, "ROWS", 32)
     graph = synthetic(150, 3, features=7, seed=4)
     if request.param == "sparse":
         words = sp.random_array((150, 40), density=0.1, rng=rng, dtype=np.float32)

@@ -10,6 +10,7 @@ import torch
 from dcgst.datasets import synthetic
 from dcgst.numerics import smoothing
 from dcgst.numerics.columns import leading_directions, times, transposed_times, weight_columns
+from dcgst.numerics.components import smoothed_components
 from dcgst.numerics.normalize import normalize_adjacency, unit_rows
 from dcgst.numerics.smoothing import (
     FILTERS,
@@ -17,7 +18,6 @@ from dcgst.numerics.smoothing import (
     Basis,
     Filter,
     Smoother,
-    smoothed_components,
     smoothed_views,
 )
 from dcgst.numerics.sparse import SparseMatrix

@@ -159,7 +159,7 @@ def test_seconds_have_one_digit(graph, tmp_path, monkeypatch):
 def test_numbers_that_are_not_finite_are_never_written(run, tmp_path, more, metrics):
     stored = Stored({**run.info, **more}, run.graph, run.split, run.result)
     with pytest.raises(ValueError, match="Out of range float"):
-        write(tmp_path, stored, run.predictions, metrics, spreadsheet=False)
+        write(tmp_path, stored, run.prediction_table, metrics, spreadsheet=False)
     assert not (tmp_path / "run.json").exists()
 
 

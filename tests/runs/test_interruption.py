@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,10 +11,8 @@ from pathlib import Path
 import pytest
 
 from dcgst import DCGST, ST, InputError, fit, open_run
-from dcgst.runs.format import writing
 from tests.runs.helpers import QUICK
 
-WRITERS = ("write_bytes", "write_text")
 FILES = ("predictions.csv", "history.csv", "candidates.csv.gz", "model.safetensors", "graph.npz",
          "metrics.json", "run.json")  # fmt: skip
 
@@ -24,17 +23,14 @@ class DiskFull(Exception):  # noqa: N818
 
 def make_writing_fail(monkeypatch, file_name: str) -> None:
     """Raise when a file of that name is to be written."""
+    replace = os.replace
 
-    def failing(write):
-        def call(path, content):
-            if path.name == file_name:
-                raise DiskFull
-            write(path, content)
+    def failing(source, target):
+        if Path(target).name == file_name:
+            raise DiskFull
+        replace(source, target)
 
-        return call
-
-    for name in WRITERS:
-        monkeypatch.setattr(writing, name, failing(getattr(writing, name)))
+    monkeypatch.setattr("dcgst.files.os.replace", failing)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from dcgst.evaluate.calibration import Calibration, expected_calibration_error
 from dcgst.files import rows_to_csv
 from dcgst.runs import Run, fitting
 from dcgst.runs.metrics import compute_metrics
-from dcgst.runs.predictions import prediction_rows, sources_of
+from dcgst.runs.predictions import Predictions, count_sources, source_of
 from tests.runs.helpers import with_known_truth
 
 GRAPH = Graph.from_edges([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]], np.eye(6), [0, 0, 1, 1, 2, 2])
@@ -36,7 +36,14 @@ def make_result(**changes) -> Result:
 
 
 def test_sources_are_given_pseudo_or_predicted():
-    assert sources_of(make_result()).tolist() == ["given", "given", "pseudo", "predicted"]
+    result = make_result()
+    found = [source_of(result, node) for node in range(4)]
+    assert found == ["given", "given", "pseudo", "predicted"]
+    assert count_sources(result) == {"given": 2, "pseudo": 1, "predicted": 1}
+
+
+def prediction_rows(ids, names, result):
+    return list(Predictions(ids, names, result).rows())
 
 
 def test_rows_by_hand():

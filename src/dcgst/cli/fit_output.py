@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 from rich.table import Table
 
@@ -15,8 +16,8 @@ from dcgst.insight.diagnosis import Diagnosis
 from dcgst.insight.expectation import expectation
 from dcgst.io import Input, add_labels
 from dcgst.methods import Method
-from dcgst.runs import GIVEN, PREDICTED, PSEUDO, Run, fit
-from dcgst.runs.predictions import sources_of
+from dcgst.runs import Run, fit
+from dcgst.runs.predictions import count_sources
 from dcgst.runs.warnings import prediction_warnings
 
 MOST_CLASSES = 30
@@ -87,7 +88,7 @@ def fit_and_show(
         print_json(_facts(run))
         return
     _show(run, diagnosis)
-    say(f"\nPredictions: {out / 'predictions.csv'}")
+    say(f"\nPredictions: {run.predictions_file}")
     if page is not None:
         say(f"Report: {page}")
     if run.audited:
@@ -97,13 +98,12 @@ def fit_and_show(
 
 
 def _facts(run: Run) -> dict[str, object]:
-    sources = sources_of(run.result).tolist()
     return {
         "folder": str(run.folder),
         "method": run.info["method"],
         "nodes": run.graph.num_nodes,
         "classes": list(run.graph.class_names),
-        **{source: sources.count(source) for source in (GIVEN, PSEUDO, PREDICTED)},
+        **count_sources(run.result),
         "estimate": run.estimate.to_json() if run.estimate else None,
         "calibration": run.info["calibration"],
         "expert_weights": run.info["expert_weights"],
@@ -118,12 +118,16 @@ def _show(run: Run, diagnosis: Diagnosis) -> None:
     say(f"{run.estimate}.\n" if run.estimate else f"{expectation(run, diagnosis)}\n", wrap=True)
     estimated = ["share (95% interval)"] if run.estimate else []
     table = Table("class", "nodes", "given", "mean probability", *estimated, box=None)
-    for class_name in run.graph.class_names[:MOST_CLASSES]:
-        own = [row for row in run.predictions if row["class"] == class_name]
-        new = [row["probability"] for row in own if row["source"] != GIVEN]
-        mean = f"{sum(new) / len(new):.0%}" if new else "–"
+    result, classes = run.result, run.graph.num_classes
+    new = result.given < 0
+    counts = np.bincount(result.labels, minlength=classes)
+    predicted = np.bincount(result.labels[new], minlength=classes)
+    totals = np.bincount(result.labels[new], result.confidence[new], minlength=classes)
+    for code, class_name in enumerate(run.graph.class_names[:MOST_CLASSES]):
+        mean = f"{totals[code] / predicted[code]:.0%}" if predicted[code] else "–"
         share = [run.estimate.shares[class_name].text] if run.estimate else []
-        table.add_row(cell(class_name), str(len(own)), str(len(own) - len(new)), mean, *share)
+        given = counts[code] - predicted[code]
+        table.add_row(cell(class_name), str(counts[code]), str(given), mean, *share)
     console.print(table)
     if run.graph.num_classes > MOST_CLASSES:
         say(f"… and {run.graph.num_classes - MOST_CLASSES} more classes")

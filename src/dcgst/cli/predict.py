@@ -11,8 +11,8 @@ import typer
 from dcgst.cli.graph_options import DelimiterOption, DropOption, EdgesArgument
 from dcgst.cli.output import JsonOption, SpreadsheetOption, errors, print_json, say
 from dcgst.cli.run_options import OutOption, RunArgument, check_out
-from dcgst.files import rows_to_csv, write_rows
 from dcgst.runs import GIVEN, open_run
+from dcgst.runs.predictions import count_sources
 from dcgst.text import printable
 
 
@@ -32,28 +32,31 @@ def command(
     """
     run = open_run(folder)
     check_out(out, json, folder, (nodes, edges))
-    rows = run.predict(nodes, edges, delimiter=delimiter, drop_unknown=drop_unknown)
+    found = run.predict_table(nodes, edges, delimiter=delimiter, drop_unknown=drop_unknown)
     if nodes is not None:
-        ids = {str(node_id) for node_id in run.graph.ids}
-        shared = sum(str(row["id"]) in ids for row in rows)
-        labels = sum(row["source"] == GIVEN for row in rows)
+        ids = [str(node_id) for node_id in found.ids.tolist()]
+        shared = int((run.graph.find(ids) >= 0).sum())
+        labels = count_sources(found.result)[GIVEN]
         say(
-            f"{len(rows):,} nodes, {shared:,} of them also in the run (same id); {labels:,} known "
+            f"{len(found):,} nodes, {shared:,} of them also in the run (same id); {labels:,} known "
             "labels used.",
             errors,
         )
-        if shared == len(rows) == run.graph.num_nodes:
+        if shared == len(found) == run.graph.num_nodes:
             say(
                 f"These are the nodes of the run. Its own predictions are in {folder}; those of "
                 "the stored network differ slightly.",
                 errors,
             )
     if json:
-        for row in rows:
+        for row in found.rows():
             print_json({key: str(v) if key == "id" else v for key, v in row.items()})
     elif out is not None:
-        write_rows(out, rows, spreadsheet=spreadsheet)
-        say(f"{len(rows):,} predictions: {out}")
+        if out.suffix.lower() == ".parquet":
+            found.write_parquet(out)
+        else:
+            found.write_csv(out, spreadsheet=spreadsheet)
+        say(f"{len(found):,} predictions: {out}")
     else:
-        text = rows_to_csv(rows, spreadsheet=spreadsheet)
-        typer.echo(printable(text) if sys.stdout.isatty() else text, nl=False)
+        for text in found.csv_texts(spreadsheet=spreadsheet):
+            typer.echo(printable(text) if sys.stdout.isatty() else text, nl=False)

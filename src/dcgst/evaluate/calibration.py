@@ -30,7 +30,7 @@ class Calibration:
 
     def apply(self, proba: NDArray[np.float32]) -> NDArray[np.float32]:
         """``(n, C)`` calibrated probabilities; the most likely class does not change."""
-        return scale_temperature(proba, self.temperature)
+        return proba if self.temperature == 1 else scale_temperature(proba, self.temperature)
 
 
 def calibrated_in_fit(nodes: int) -> Calibration:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -95,6 +95,13 @@ def check_labels(labels: NDArray[np.int64], n: int, num_classes: int) -> None:
         )
 
 
+def check_masks(masks: Mapping[str, NDArray[np.bool_]], n: int) -> None:
+    """Raise unless each mask has one bool per node."""
+    for name, mask in masks.items():
+        if mask.shape != (n,) or mask.dtype != np.bool_:
+            raise InputError(f"mask {name!r} must be {n} booleans, got {mask.dtype} {mask.shape}")
+
+
 def check_ids(ids: NDArray[Any], n: int) -> None:
     """Raise unless there is one id per node, unique when written as text."""
     if ids.shape != (n,) or ids.dtype.kind not in "iuUO":
@@ -105,3 +112,11 @@ def check_ids(ids: NDArray[Any], n: int) -> None:
             raise InputError(
                 f"id {str(name)!r} occurs more than once, at nodes {first[str(name)]} and {node}"
             )
+
+
+def make_read_only(*arrays: Any) -> None:
+    """Make arrays and the parts of sparse matrices read-only."""
+    for array in arrays:
+        parts = (array.data, array.indices, array.indptr) if sp.issparse(array) else (array,)
+        for part in parts:
+            part.flags.writeable = False

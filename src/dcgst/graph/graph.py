@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,6 +23,8 @@ from dcgst.graph.checks import (
     check_features,
     check_ids,
     check_labels,
+    check_masks,
+    make_read_only,
 )
 from dcgst.graph.cleaning import (
     clean_edges,
@@ -31,6 +34,7 @@ from dcgst.graph.cleaning import (
     features_from_tensor,
 )
 from dcgst.graph.csr import MAX_ROWS, checked_csr
+from dcgst.graph.ids import find_ids
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -78,15 +82,15 @@ class Graph:
         check_adjacency(self.adjacency)
         n = self.adjacency.shape[0]
         check_features(self.features, n)
-        check_labels(self.labels, n, len(self.class_names))
-        check_class_names(self.class_names)
         check_ids(self.ids, n)
-        for name, mask in self.masks.items():
-            if mask.shape != (n,) or mask.dtype != np.bool_:
-                raise InputError(
-                    f"mask {name!r} must be {n} booleans, got {mask.dtype} {mask.shape}"
-                )
-        _make_read_only(self.adjacency, self.features, self.labels, self.ids, *self.masks.values())
+        make_read_only(self.adjacency, self.features, self.ids)
+        self._check_labels()
+
+    def _check_labels(self) -> None:
+        check_labels(self.labels, self.num_nodes, self.num_classes)
+        check_class_names(self.class_names)
+        check_masks(self.masks, self.num_nodes)
+        make_read_only(self.labels, *self.masks.values())
 
     @classmethod
     def from_edges(
@@ -219,6 +223,10 @@ class Graph:
         """The position of each node by its id, written as text."""
         return {str(node_id): node for node, node_id in enumerate(self.ids.tolist())}
 
+    def find(self, ids: Sequence[str]) -> NDArray[np.int64]:
+        """Positions of nodes by their ids, written as text; -1 where there is no such node."""
+        return find_ids(self.ids, self.id_order, ids)
+
     @cached_property
     def weighted(self) -> bool:
         """Whether any edge weight differs from 1."""
@@ -239,9 +247,26 @@ class Graph:
         known = (left != UNKNOWN) & (right != UNKNOWN)
         return float((left == right)[known].mean()) if known.any() else float("nan")
 
-    def with_labels(self, labels: ArrayLike) -> Graph:
-        """Return the same graph with other labels."""
-        return replace(self, labels=clean_labels(labels))
+    def with_labels(
+        self,
+        labels: ArrayLike | None = None,
+        *,
+        class_names: Sequence[str] | None = None,
+        masks: Mapping[str, NDArray[np.bool_]] | None = None,
+    ) -> Graph:
+        """Return the same graph with other labels, classes or masks; None keeps them.
+
+        Adjacency and features are not read, so that this is fast on large graphs.
+        """
+        other = copy.copy(self)
+        if labels is not None:
+            other.__dict__["labels"] = clean_labels(labels)
+        if class_names is not None:
+            other.__dict__["class_names"] = tuple(class_names)
+        if masks is not None:
+            other.__dict__["masks"] = masks
+        other._check_labels()
+        return other
 
     def reorder(self, order: NDArray[np.int64]) -> Graph:
         """Return the same graph with node ``order[i]`` at position ``i``."""
@@ -271,10 +296,3 @@ def as_graph(graph: Graph | Data) -> Graph:
     if not hasattr(graph, "edge_index") or not hasattr(graph, "get"):
         raise InputError(f"expected a Graph or PyG Data, got {type(graph).__name__}")
     return Graph.from_pyg(graph)
-
-
-def _make_read_only(*arrays: Any) -> None:
-    for array in arrays:
-        parts = (array.data, array.indices, array.indptr) if sp.issparse(array) else (array,)
-        for part in parts:
-            part.flags.writeable = False

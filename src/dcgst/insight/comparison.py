@@ -146,13 +146,8 @@ def compare(before: Run, after: Run) -> Comparison:
 
 def _matching_rows(before: Run, after: Run) -> NDArray[np.int64]:
     """``(m, 2)`` positions of the nodes with the same id."""
-    position = before.graph.node_of
-    pairs = [
-        (position[node_id], node)
-        for node_id, node in after.graph.node_of.items()
-        if node_id in position
-    ]
-    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    found = before.graph.find([str(node_id) for node_id in after.graph.ids.tolist()])
+    return np.column_stack([found, np.arange(found.size)])[found >= 0]
 
 
 def _proba(run: Run, nodes: NDArray[np.int64], names: list[str]) -> NDArray[np.float32]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import binomtest
@@ -148,7 +147,8 @@ def diagnose(graph: Graph, labeled: NDArray[np.bool_] | None = None, seed: int =
         labeled = Split.known_labels(graph).given[0]
     labeled_nodes = np.flatnonzero(labeled)
     shifts = _shifts(graph, labeled_nodes, seed)
-    _, component = connected_components(graph.adjacency, directed=False)
+    # Strong components of a symmetric matrix are its components, and need no transposed copy.
+    _, component = connected_components(graph.adjacency, connection="strong")
     reached = np.isin(component, component[labeled_nodes])
     codes = graph.labels[labeled_nodes]
     counts = np.bincount(codes[codes >= 0], minlength=graph.num_classes)
@@ -174,9 +174,10 @@ def diagnose(graph: Graph, labeled: NDArray[np.bool_] | None = None, seed: int =
 def _homophily(graph: Graph, labeled: NDArray[np.bool_]) -> dict[str, Any]:
     """Homophily of the edges between labeled nodes, compared with chance."""
     known = labeled & (graph.labels != UNKNOWN)
-    ends = sp.triu(graph.adjacency, k=1).tocoo()
-    between = known[ends.row] & known[ends.col]
-    left, right = graph.labels[ends.row[between]], graph.labels[ends.col[between]]
+    nodes = np.flatnonzero(known)
+    ends = graph.adjacency[nodes].tocoo()
+    between = known[ends.col] & (nodes[ends.row] < ends.col)
+    left, right = graph.labels[nodes[ends.row[between]]], graph.labels[ends.col[between]]
     count, same = left.size, int((left == right).sum())
     if not count:
         return {

@@ -12,7 +12,7 @@ def expectation(run: Run, diagnosis: Diagnosis) -> str:
     pool = run.split.pool[0]
     if not pool.any():
         return "All nodes have a given label."
-    mean = float(run.result.proba[pool].max(axis=1).mean())
+    mean = float(run.result.confidence[pool].mean())
     found, sources = run.result.expectation, []
     if LEFT_OUT in found:
         sources.append(

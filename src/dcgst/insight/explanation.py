@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dcgst.runs import GIVEN, PSEUDO, Run
-from dcgst.runs.predictions import sources_of
+from dcgst.runs.predictions import source_of
 from dcgst.shift.ppr import ppr_push
 
 TELEPORT = 0.1
@@ -109,7 +109,7 @@ def explain(run: Run, node_id: object, most: int = 8) -> Explanation:
         id=str(run.graph.ids[node]),
         predicted=names[code],
         probability=float(result.proba[node, code]),
-        source=str(sources_of(result)[node]),
+        source=source_of(result, node),
         agreement=float(result.agreement[node]),
         second=names[second],
         second_probability=float(result.proba[node, second]),
@@ -174,7 +174,7 @@ def _related(run: Run, node: int, weight: float) -> RelatedNode:
         id=str(run.graph.ids[node]),
         predicted=run.graph.class_names[code],
         probability=float(run.result.proba[node, code]),
-        source=str(sources_of(run.result)[node]),
+        source=source_of(run.result, node),
         weight=weight,
     )
 

@@ -5,21 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from dcgst.graph import Graph
-from dcgst.numerics.normalize import random_walk
-from dcgst.numerics.smoothing import Filter, smoothed_components
-from dcgst.numerics.sparse import SparseMatrix
+from dcgst.numerics.components import smoothed_components
+from dcgst.numerics.neighbors import Neighbors
 from dcgst.shift.cmd import CMDFrom
 
 HOPS = 4
 """Smoothing steps of the representation."""
 
-PAGERANK = Filter(teleport=0.1, hops=15)
+TELEPORT, STEPS = 0.1, 15
+"""Of PageRank."""
+
+SETS_AT_ONCE = 16
+"""Node sets whose PageRank is computed at a time: few, so that they fit into the CPU's cache."""
+
+MOST_ROWS = 1_000_000
+"""Nodes from which the moments of all nodes are computed."""
+
 SHIFT_NAMES = {
     "features": "features",
     "degree": "number of neighbors",
@@ -42,7 +48,7 @@ def distances(graph: Graph, sets: NodeSets) -> dict[str, NDArray[np.float64]]:
 
 def cmd_distances(z: Tensor, sets: NodeSets) -> NDArray[np.float64]:
     """CMD of each set from all nodes in a representation ``(n, d)``."""
-    from_all = CMDFrom(z)
+    from_all = CMDFrom(z[:: -(-len(z) // MOST_ROWS)])
     return np.array([float(from_all(z[s])) for s in sets])
 
 
@@ -57,12 +63,32 @@ def position_distances(graph: Graph, sets: NodeSets) -> NDArray[np.float64]:
 
     A walk that starts at an isolated node stays there.
     """
-    stay = sp.diags_array((graph.degrees == 0).astype(np.float32))
-    walk = SparseMatrix.from_scipy(random_walk(graph.adjacency).astype(np.float32) + stay)
-    start = np.zeros((graph.num_nodes, len(sets) + 1), dtype=np.float32)
-    for column, nodes in enumerate(sets):
-        start[nodes, column] = 1 / len(nodes)
-    start[:, -1] = 1 / graph.num_nodes
-    mass = PAGERANK(walk, torch.from_numpy(start)).numpy()
-    variation: NDArray[np.float64] = abs(mass[:, :-1] - mass[:, -1:]).sum(axis=0) / 2
+    neighbors, n = Neighbors(graph.adjacency, graph.weighted), graph.num_nodes
+    from_all = _pagerank(neighbors, torch.full((n, 1), 1 / n))
+    found = []
+    for first in range(0, len(sets), SETS_AT_ONCE):
+        some = sets[first : first + SETS_AT_ONCE]
+        start = torch.zeros(n, len(some))
+        for column, nodes in enumerate(some):
+            start[torch.from_numpy(nodes), column] = 1 / len(nodes)
+        mass = _pagerank(neighbors, start)
+        found.append(mass.sub_(from_all).abs_().sum(0, dtype=torch.double) / 2)
+    variation: NDArray[np.float64] = torch.cat(found).numpy()
     return variation
+
+
+def _pagerank(neighbors: Neighbors, start: Tensor) -> Tensor:
+    """``(n, k)`` PageRank from each distribution in the columns of ``start``."""
+    degrees = neighbors.degrees
+    inverse, stays = 1 / degrees.clamp_min(1e-12) * (degrees > 0), degrees == 0
+    mass, out = start.clone(), torch.empty_like(start)
+
+    def finish(nodes: slice, sums: Tensor) -> None:
+        sums.add_(before[nodes] * stays[nodes]).mul_(1 - TELEPORT)
+        sums.add_(start[nodes], alpha=TELEPORT)
+
+    for _ in range(STEPS):
+        before = mass
+        mass = neighbors.sums(mass * inverse, out, finish)
+        out = before
+    return mass

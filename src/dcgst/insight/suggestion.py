@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,12 +14,15 @@ from torch import Tensor
 from dcgst.engine.random import Purpose, derive
 from dcgst.errors import InputError
 from dcgst.graph import Graph
-from dcgst.numerics.smoothing import smoothed_components
+from dcgst.numerics.components import smoothed_components
 from dcgst.shift.cmd import labeled_shift
 from dcgst.shift.ner import entropy
 
 CANDIDATES, TARGETS = 2000, 5000
 """Maximum number of nodes to choose from, and of nodes whose uncertainty is to be covered."""
+
+MOST_ROWS = 1_000_000
+"""Unlabeled nodes from which the shift is computed."""
 
 HOPS = 4
 """Smoothing steps of the features that similarity is computed from."""
@@ -117,11 +121,10 @@ def suggest(
     if not 1 <= count <= most:
         raise InputError(f"between 1 and {most} nodes can be suggested, got {count}")
     z = similarity_space(graph)
-    uncertainty = entropy(torch.from_numpy(np.log(np.clip(proba, 1e-12, 1)))).clamp_min(1e-6)
     rng = np.random.default_rng(derive(seed, Purpose.SUGGESTION))
     candidates = torch.from_numpy(_choose_candidates(eligible, proba, focus, top, rng))
     targets = torch.from_numpy(np.sort(rng.permutation(pool)[:TARGETS]))
-    weight = uncertainty[targets]
+    weight = _uncertainty(proba, targets)
     if focus is not None:
         weight = weight * torch.from_numpy(proba[targets, focus]).clamp_min(1e-6)
     weight = weight / weight.sum()
@@ -134,16 +137,27 @@ def suggest(
             node,
             predicted=int(proba[node].argmax()),
             probability=float(proba[node].max()),
-            entropy=float(uncertainty[node]),
+            entropy=own,
             covers=gain,
             nodes=round(nearest * pool.size / len(targets)),
         )
-        for node, gain, nearest in zip(nodes, choice.gains, choice.nearest, strict=True)
+        for node, own, gain, nearest in zip(
+            nodes,
+            _uncertainty(proba, nodes).tolist(),
+            choice.gains,
+            choice.nearest,
+            strict=True,
+        )
     ]
     after = labeled.copy()
     after[nodes] = True
     shifts = [label_shift(z, mask) for mask in (labeled, after)]
     return Suggestions(suggestions, shifts[0], shifts[1], before, before + sum(choice.gains))
+
+
+def _uncertainty(proba: NDArray[np.float32], nodes: Any) -> Tensor:
+    """Entropy of the predictions of some nodes, at least slightly above zero."""
+    return entropy(torch.from_numpy(np.log(np.clip(proba[nodes], 1e-12, 1)))).clamp_min(1e-6)
 
 
 def _among_likeliest(proba: NDArray[np.float32], focus: int) -> NDArray[np.bool_]:
@@ -242,5 +256,7 @@ def similarity_space(graph: Graph) -> Tensor:
 
 def label_shift(z: Tensor, labeled: NDArray[np.bool_]) -> float:
     """CMD between labeled and other nodes."""
-    mask = torch.tensor(labeled)[None]
-    return float(labeled_shift(z[None], mask, ~mask)[0])
+    others = np.flatnonzero(~labeled)
+    rows = np.concatenate([np.flatnonzero(labeled), others[:: max(1, others.size // MOST_ROWS)]])
+    mask = torch.from_numpy(labeled[rows])[None]
+    return float(labeled_shift(z[torch.from_numpy(rows)][None], mask, ~mask)[0])

@@ -68,10 +68,11 @@ def add_labels(
             "them with --labels instead of --audit"
         )
     if random.any():  # validation nodes that are not random become training nodes
-        graph = replace(graph, masks={**graph.masks, "train": given & ~random, "val": random})
+        masks = {**graph.masks, "train": given & ~random, "val": random}
+        graph = graph.with_labels(masks=masks)
     elif graph.masks:
         val = graph.masks.get("val", random)
-        graph = replace(graph, masks={**graph.masks, "train": given & ~val, "val": val})
+        graph = graph.with_labels(masks={**graph.masks, "train": given & ~val, "val": val})
     return replace(data, graph=graph, notes=(*data.notes, *notes), audited=audits)
 
 
@@ -105,13 +106,15 @@ def _new_classes(graph: Graph, table: LabelTable) -> list[str]:
 
 
 def _nodes_of(graph: Graph, table: LabelTable) -> NDArray[np.int64]:
-    for node_id in table.classes:
-        if node_id not in graph.node_of:
-            raise InputError(
-                f"{table.path}, {table.rows[node_id]}: no node of the graph has the id "
-                f"{node_id!r}; fix the id, or remove the row"
-            )
-    return np.array([graph.node_of[node_id] for node_id in table.classes], dtype=np.int64)
+    ids = list(table.classes)
+    nodes = graph.find(ids)
+    if (nodes < 0).any():
+        unknown = ids[int(np.argmin(nodes))]
+        raise InputError(
+            f"{table.path}, {table.rows[unknown]}: no node of the graph has the id {unknown!r}; "
+            "fix the id, or remove the row"
+        )
+    return nodes
 
 
 def _with_classes(
@@ -131,7 +134,7 @@ def _with_classes(
         for node, label in zip(nodes[differs], new[differs], strict=True)
     ]
     labels[nodes] = new
-    return replace(graph, labels=labels, class_names=tuple(class_names)), changed
+    return graph.with_labels(labels, class_names=class_names), changed
 
 
 def _without_lost_classes(graph: Graph, before: Graph) -> Graph:
@@ -143,7 +146,7 @@ def _without_lost_classes(graph: Graph, before: Graph) -> Graph:
         return graph
     recoded = [kept.index(name) if name in kept else UNKNOWN for name in graph.class_names]
     labels = np.array([*recoded, UNKNOWN], dtype=np.int64)[graph.labels]
-    return replace(graph, labels=labels, class_names=kept)
+    return graph.with_labels(labels, class_names=kept)
 
 
 def _describe(table: LabelTable, audited: int, changed: list[str]) -> str:

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from dcgst.graph import Graph
 from dcgst.io.columns import Columns
 from dcgst.io.features import FeatureEncoder
+
+
+@dataclass(frozen=True)
+class StoreReference:
+    """The store that a graph is in.
+
+    Attributes:
+        path: the folder.
+        digest: SHA-256 digest of its arrays.
+    """
+
+    path: Path
+    digest: str
 
 
 @dataclass(frozen=True)
@@ -24,6 +38,7 @@ class Input:
             the input was no table.
         notes: what was guessed, changed or dropped, for the user.
         audited: whether validation labels are those of randomly chosen nodes.
+        store: the store that the graph is in; None if it is in memory.
     """
 
     graph: Graph
@@ -33,3 +48,4 @@ class Input:
     table: Mapping[str, Sequence[str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     audited: bool = False
+    store: StoreReference | None = None

@@ -14,7 +14,7 @@ from dcgst.graph import FeatureMatrix
 from dcgst.memory import forget
 from dcgst.numerics.columns import MOST_COLUMNS, ColumnWeights, leading_directions, times
 from dcgst.numerics.graph_tensors import NodeFunction
-from dcgst.numerics.matrix import ROWS, Matrix, Nodes, Workspace
+from dcgst.numerics.matrix import Matrix, Nodes, Workspace, row_ranges
 from dcgst.numerics.neighbors import Neighbors
 from dcgst.numerics.normalize import Features, to_features, unit_rows
 from dcgst.numerics.propagation import DIMENSIONS, HOPS, SMOOTH, Propagation
@@ -63,9 +63,8 @@ class LargeGraph:
         return self.neighbors.num_nodes
 
     def ranges(self) -> Iterator[slice]:
-        """All nodes, :data:`ROWS` at a time."""
-        for start in range(0, self.num_nodes, ROWS):
-            yield slice(start, min(self.num_nodes, start + ROWS))
+        """All nodes, in blocks."""
+        return row_ranges(self.num_nodes)
 
     def rows(self, nodes: Nodes) -> LargeRows:
         """What models read of some nodes."""
@@ -122,7 +121,7 @@ class LargeGraph:
         for name, rows in versions.items():
             directions = self.directions(rows)
             shape = self.num_nodes, directions.shape[1]
-            product = _product_with(rows, directions)
+            product = product_with(rows, directions)
             for by, matrix in self.smooth_by(FILTERS, name, shape, product, means=True).items():
                 found[FILTERS.index(by)].append(matrix)
         return found
@@ -211,7 +210,7 @@ class LargeGraph:
     def _propagated(self) -> tuple[Propagation, list[Matrix]]:
         """How features by number of hops are computed, and the result, before centering."""
         directions = self.directions(self.weighted_rows)
-        basis = self.basis(_product_with(self.weighted_rows, directions), DIMENSIONS)
+        basis = self.basis(product_with(self.weighted_rows, directions), DIMENSIONS)
         missing = min(DIMENSIONS, self.features.shape[1]) - basis.right.shape[1]
         projection = torch.nn.functional.pad(directions @ basis.right, (0, missing))
         offset = torch.nn.functional.pad(basis.mean @ basis.right, (0, missing))
@@ -254,9 +253,10 @@ class LargeGraph:
         return lambda nodes: smoothed.rows(nodes.nodes).view(-1, fits, columns).transpose(0, 1)
 
 
-def _product_with(
+def product_with(
     rows: Callable[[Nodes], Features], directions: Tensor
 ) -> Callable[[Nodes], Tensor]:
+    """A function that returns features of some nodes, projected to directions."""
     return lambda nodes: times(rows(nodes), directions)
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dcgst.files import TEMPORARY
+from dcgst.memory import available_memory, forget
 
 Nodes = slice | Tensor
 """A range of nodes, or their positions."""
@@ -21,6 +24,32 @@ ROWS = 1 << 16
 
 NUMBER = 4
 """Bytes of a number."""
+
+COPIES = 3
+"""Copies of a block of columns that propagation needs."""
+
+SHARE = 0.65
+"""Share of the available memory for matrices; the rest is for what is computed from them."""
+
+MOST_AT_ONCE = 64
+AT_ONCE_IN_MEMORY = 16
+"""Columns that are computed at a time: few, so that they fit into the cache of the CPU."""
+
+
+def row_ranges(count: int) -> Iterator[slice]:
+    """All rows, :data:`ROWS` at a time."""
+    for start in range(0, count, ROWS):
+        yield slice(start, min(count, start + ROWS))
+
+
+def mean_rows(matrix: NDArray[np.float32], rows: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """``(d,)`` mean of some rows of ``(n, d)``, computed in blocks."""
+    total = np.zeros(matrix.shape[1])
+    for part in row_ranges(len(matrix)):
+        total += matrix[part][rows[part]].sum(axis=0, dtype=np.float64)
+    forget(matrix)
+    mean: NDArray[np.float64] = total / rows.sum()
+    return mean
 
 
 class Matrix:
@@ -97,7 +126,7 @@ class Workspace:
             compute: returns the rows ``(m, d)`` of a range of nodes.
         """
         widths = self._widths(shape)
-        ranges = [slice(start, min(shape[0], start + ROWS)) for start in range(0, shape[0], ROWS)]
+        ranges = list(row_ranges(shape[0]))
         if self.folder is None:
             blocks = [torch.empty(shape[0], width) for width in widths]
             for nodes in ranges:
@@ -164,6 +193,39 @@ class Workspace:
             folder / f"{name}-{self.columns}-{number:03d}.f32"
             for number, _ in enumerate(self._widths(shape))
         ]
+
+
+@contextmanager
+def open_workspace(
+    num_rows: int, num_columns: int, folder: Path | None = None
+) -> Iterator[Workspace]:
+    """A workspace in memory if there is room for all matrices, else in files.
+
+    Args:
+        num_rows: of all matrices.
+        num_columns: of all matrices together.
+        folder: for files; default a temporary one.
+    """
+    room = SHARE * available_memory() / (NUMBER * num_rows)  # in columns
+    if num_columns < room:
+        yield Workspace(None, AT_ONCE_IN_MEMORY)
+        return
+    at_once = max(1, min(MOST_AT_ONCE, int(room / COPIES)))
+    at_once -= at_once % 16 if at_once > 16 else 0  # whole lines of the cache
+    if folder is not None:
+        yield Workspace(folder, at_once)
+        return
+    with tempfile.TemporaryDirectory(prefix="dcgst-") as temporary:
+        yield Workspace(Path(temporary), at_once)
+
+
+def empty_like(array: NDArray[np.float32]) -> NDArray[np.float32]:
+    """An array of the same shape, in a file without a name if ``array`` is in a file."""
+    if not isinstance(array, np.memmap):
+        return np.empty_like(array)
+    folder = Path(array.filename).parent if array.filename else None
+    with tempfile.TemporaryFile(dir=folder if folder and folder.exists() else None) as file:
+        return np.memmap(file, np.float32, "w+", shape=array.shape)
 
 
 def _partial(path: Path) -> Path:

@@ -79,14 +79,22 @@ def unit_rows(x: Features) -> Features:
     return x.with_values(x.values / lengths[x.pattern.rows])
 
 
+def largest_magnitude(x: Features) -> Tensor:
+    """The largest absolute value, a scalar; zero if there are no values."""
+    values = x.values if isinstance(x, SparseMatrix) else x
+    return values.abs().amax() if values.numel() else torch.zeros(())
+
+
+def scale_features(x: Features, factor: Tensor) -> Features:
+    """Multiply all features by one number."""
+    if isinstance(x, SparseMatrix):
+        return x.with_values(x.values * factor)
+    return x * factor
+
+
 def scale_to_one(x: Features) -> Features:
     """Multiply all features by one power of two: the largest magnitude is then in [0.5, 1)."""
-    if isinstance(x, SparseMatrix):
-        values = x.values
-        return (
-            x.with_values(values * inverse_power_of_two(values.abs().amax())) if len(values) else x
-        )
-    return x * inverse_power_of_two(x.abs().amax())
+    return scale_features(x, inverse_power_of_two(largest_magnitude(x)))
 
 
 def to_features(matrix: FeatureMatrix, device: torch.device | str = "cpu") -> Features:

@@ -1,4 +1,4 @@
-"""Features smoothed over the graph, and their leading components."""
+"""Features smoothed over the graph, and their directions of most variance."""
 
 from __future__ import annotations
 
@@ -10,16 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dcgst.graph import Graph
 from dcgst.numerics.columns import MOST_COLUMNS, leading_directions, times, weight_columns
 from dcgst.numerics.linalg import eigh
-from dcgst.numerics.normalize import (
-    Features,
-    normalize_adjacency,
-    scale_to_one,
-    to_features,
-    unit_rows,
-)
+from dcgst.numerics.normalize import Features, unit_rows
 from dcgst.numerics.products import spmm
 from dcgst.numerics.sparse import SparseMatrix
 
@@ -169,27 +162,6 @@ class Basis:
     def view(self, scores: Tensor, dimensions: int, whitening: float) -> Tensor:
         """``(m, dimensions)``: :math:`U S^{1-w}`; w is 0 for plain and 1 for white components."""
         return scores[:, :dimensions] * self.values[:dimensions] ** (1 - whitening)
-
-
-def smoothed_components(
-    graph: Graph, hops: int, dimensions: int = 32, whitening: float = 0.0
-) -> Tensor:
-    """``(n, d)`` leading components of a graph's features after ``hops`` steps of smoothing.
-
-    The features are scaled so that the largest magnitude is between 1/2 and 1.
-
-    Args:
-        graph: the graph.
-        hops: 0 for the features themselves.
-        dimensions: maximum number of components.
-        whitening: 0 for plain components, 1 for components of equal variance.
-    """
-    smoother = Smoother(normalize_adjacency(SparseMatrix.from_scipy(graph.adjacency)))
-    by = Filter(0.1, hops)
-    x = smoother.reduce(scale_to_one(to_features(graph.features)), by)
-    z = smoother.smooth(x, by)
-    basis = Basis.fit([(z, smoother.connected)], dimensions)
-    return basis.view(basis.scores(z), dimensions, whitening)
 
 
 FILTERS = (Filter(0.05, 40), Filter(0.1, 10), Filter(0.1, 4))

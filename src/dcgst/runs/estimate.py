@@ -43,7 +43,7 @@ def estimate_run(run: Run) -> RunEstimate:
     """
     audited, pool = run.split.val[0], run.split.pool[0]
     proba, truth = run.result.proba, run.graph.labels[audited]
-    confidence = proba.max(axis=1)
+    confidence = run.result.confidence
     return RunEstimate(
         accuracy=estimate_share(
             proba[audited].argmax(axis=1) == truth,

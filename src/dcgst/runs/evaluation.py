@@ -51,18 +51,19 @@ def evaluate_run(run: Run, classes: Mapping[str, str]) -> RunEvaluation:
         run: the run.
         classes: true class name by node id.
     """
-    graph, nodes = run.graph, run.graph.node_of
-    unknown = tuple(node_id for node_id in classes if node_id not in nodes)
-    found = {nodes[node_id]: name for node_id, name in classes.items() if node_id in nodes}
+    graph = run.graph
     if not classes:
         raise InputError("there is no node to evaluate on: no row has a class")
+    nodes = graph.find(list(classes)).tolist()
+    unknown = tuple(key for key, node in zip(classes, nodes, strict=True) if node < 0)
+    found = {node: name for node, name in zip(nodes, classes.values(), strict=True) if node >= 0}
     given = run.split.given[0]
     used = {node: name for node, name in found.items() if not given[node]}
     if not used:
         what = "all of them were given to the fit" if found else "none of the ids is in the run"
         raise InputError(
             f"there is no node to evaluate on: {what}; ids are in "
-            f"{run.folder / 'predictions.csv'}, nodes with source 'given' are left out"
+            f"{run.predictions_file}, nodes with source 'given' are left out"
         )
     new = Counter(name for name in used.values() if name not in graph.class_names)
     class_names = (*graph.class_names, *new)

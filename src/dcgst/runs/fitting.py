@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -16,6 +16,7 @@ from dcgst.errors import InputError, WriteError
 from dcgst.evaluate.calibration import Calibration, calibrate, calibrated_in_fit
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.io import Input, add_labels, read
+from dcgst.io.input import StoreReference
 from dcgst.methods import METHODS, Method
 from dcgst.methods.core.prior import follow_shares, shares_of
 from dcgst.methods.core.runner import check_split
@@ -96,7 +97,7 @@ def fit(
     check_fit_memory(graph, model)
     folder = Path(folder)
     name = METHODS.name_of(type(model))
-    identity = folder_format.identity(graph, split, name, model.config())
+    identity = folder_format.identity(graph, split, name, model.config(), data.store)
     with folder_format.locked(folder):
         if folder_format.prepare(folder, identity, resume=resume, overwrite=overwrite):
             run = open_run(folder)
@@ -116,7 +117,12 @@ def fit(
             )
             stored = folder_format.Stored(run.info, graph, split, run.result, data.table)
             metrics = compute_metrics(run)
-            folder_format.write(folder, stored, run.predictions, metrics, spreadsheet=spreadsheet)
+            folder_format.write(
+                folder, stored, run.prediction_table, metrics, spreadsheet=spreadsheet
+            )
+            if data.store is not None:  # the file that they were in is removed
+                proba = folder_format.read_probabilities(folder)
+                run = replace(run, result=replace(run.result, proba=proba))
         except WriteError:  # what was stored so far is still valid
             raise
         except InputError:  # it would fail again: remove what was written
@@ -153,6 +159,7 @@ def _make_run(folder: Path, data: Input, model: Method) -> Run:
         "columns": asdict(data.columns),
         "encoder": data.encoder.to_json() if data.encoder else None,
         "spectral": data.spectral,
+        "store": _describe_store(folder, data.store),
         "notes": list(data.notes),
         "stop_reason": model.stop_reason_,
         "expert_weights": dict(model.expert_weights_),
@@ -161,8 +168,15 @@ def _make_run(folder: Path, data: Input, model: Method) -> Run:
     }
     shares = shares_of(model.prior, model.graph_.class_names)
     proba = follow_shares(calibration.apply(model.proba_), model.split_.pool[0], shares)
-    result = dataclasses.replace(model.result_, proba=proba)
+    result = replace(model.result_, proba=proba)
     return Run(folder, info, model.graph_, model.split_, result)
+
+
+def _describe_store(folder: Path, store: StoreReference | None) -> dict[str, str] | None:
+    if store is None:
+        return None
+    relative = os.path.relpath(store.path, folder.absolute())
+    return {"path": str(store.path), "relative_path": relative, "digest": store.digest}
 
 
 def _calibrate(model: Method) -> Calibration:

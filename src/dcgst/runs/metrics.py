@@ -8,21 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcgst.evaluate.calibration import expected_calibration_error
-from dcgst.runs.predictions import GIVEN, PREDICTED, PSEUDO, sources_of
+from dcgst.runs.predictions import count_sources
 from dcgst.runs.run import Run
 
 
 def compute_metrics(run: Run) -> dict[str, Any]:
     """Counts, mean probability and shift; accuracy and ECE if there are evaluation nodes."""
     result, given = run.result, run.split.given[0]
-    sources = sources_of(result).tolist()
     last = list({record["replica"]: record for record in result.history}.values())
     figures: dict[str, Any] = {
         "nodes": run.graph.num_nodes,
         "edges": run.graph.num_edges,
         "classes": run.graph.num_classes,
-        **{source: sources.count(source) for source in (GIVEN, PSEUDO, PREDICTED)},
-        "mean_probability": _mean(result.proba.max(axis=1)[~given]),
+        **count_sources(result),
+        "mean_probability": _mean(result.confidence[~given]),
         "mean_agreement": _mean(result.agreement[~given]),
         "shift_before": round(float(np.mean([r.get("cmd_before", r["cmd"]) for r in last])), 4),
         "shift_after": round(float(np.mean([r["cmd"] for r in last])), 4),

@@ -1,60 +1,148 @@
-"""Predictions as records: one per node."""
+"""Predictions of all nodes, as columns and as records."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dcgst.errors import InputError
+from dcgst.files import columns_to_csv, replacing
+from dcgst.memory import forget
 from dcgst.methods.core.result import Result
 from dcgst.methods.core.trace import NOT_LABELED
+from dcgst.numerics.matrix import row_ranges
 
 GIVEN, PSEUDO, PREDICTED = "given", "pseudo", "predicted"
+SOURCES = (GIVEN, PSEUDO, PREDICTED)
 """Sources of a node's class: a given label, a pseudo-label, or neither."""
 
 MAX_CLASS_COLUMNS = 50
 """Number of classes up to which predictions have one probability column per class."""
 
-
-def sources_of(result: Result) -> NDArray[np.str_]:
-    """``(n,)`` source of each node's class."""
-    pseudo = np.where(result.labeled_stage > 0, PSEUDO, PREDICTED)
-    return np.where(result.given >= 0, GIVEN, pseudo)
+DIGITS = {"agreement": 3}
+"""Digits of a column in records and CSV files; others have four."""
 
 
-def prediction_rows(
-    ids: NDArray[Any], names: Sequence[str], result: Result, *, agreement: bool = True
-) -> list[dict[str, Any]]:
-    """One record per node: class, probability, margin, source, stage.
+def source_codes(result: Result) -> NDArray[np.int8]:
+    """``(n,)`` position of the source of each node's class in :data:`SOURCES`."""
+    pseudo = np.where(result.labeled_stage > 0, np.int8(1), np.int8(2))
+    return np.where(result.given >= 0, np.int8(0), pseudo)
 
-    Args:
+
+def source_of(result: Result, node: int) -> str:
+    """Source of the class of one node."""
+    if result.given[node] >= 0:
+        return GIVEN
+    return PSEUDO if result.labeled_stage[node] > 0 else PREDICTED
+
+
+def count_sources(result: Result) -> dict[str, int]:
+    """Number of nodes by source."""
+    counts = np.bincount(source_codes(result), minlength=len(SOURCES)).tolist()
+    return dict(zip(SOURCES, counts, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Class, probability, margin, source and stage of each node, in blocks of rows.
+
+    Attributes:
         ids: ``(n,)`` node ids.
         names: class names.
         result: the predictions.
         agreement: whether to include the agreement of the replicas.
     """
-    proba, labels = result.proba, result.labels
-    top = -np.partition(-proba, 1, axis=1)[:, :2]
-    columns: dict[str, list[Any]] = {
-        "id": ids.tolist(),
-        "class": [names[code] for code in labels],
-        "probability": _rounded(proba[np.arange(len(labels)), labels]),
-        "margin": _rounded(top[:, 0] - top[:, 1]),
-        "source": sources_of(result).tolist(),
-        "stage": [
-            "" if number == NOT_LABELED else number for number in result.labeled_stage.tolist()
-        ],
-    }
-    if agreement:
-        columns["agreement"] = _rounded(result.agreement, 3)
-    if len(names) <= MAX_CLASS_COLUMNS:
-        for code, name in enumerate(names):
-            columns[f"p({name})"] = _rounded(proba[:, code])
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    ids: NDArray[Any]
+    names: Sequence[str]
+    result: Result
+    agreement: bool = True
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def columns(self, nodes: slice) -> dict[str, NDArray[Any]]:
+        """The columns of a range of nodes by name; the stage is -1 for nodes without one."""
+        result, names = self.result, np.array(self.names, dtype=object)
+        proba, labels = result.proba[nodes], result.labels[nodes]
+        found: dict[str, NDArray[Any]] = {
+            "id": self.ids[nodes],
+            "class": names[labels],
+            "probability": proba[np.arange(len(labels)), labels],
+            "margin": result.margin[nodes],
+            "source": np.array(SOURCES, dtype=object)[self._source_codes[nodes]],
+            "stage": result.labeled_stage[nodes],
+        }
+        if self.agreement:
+            found["agreement"] = result.agreement[nodes]
+        if len(names) <= MAX_CLASS_COLUMNS:
+            for code, name in enumerate(names):
+                found[f"p({name})"] = proba[:, code]
+        return found
+
+    @cached_property
+    def _source_codes(self) -> NDArray[np.int8]:
+        return source_codes(self.result)
+
+    def blocks(self) -> Iterator[dict[str, list[Any]]]:
+        """The columns for people, in blocks: rounded numbers, and no stage where there is none."""
+        for nodes in row_ranges(len(self)):
+            yield {name: _readable(name, own) for name, own in self.columns(nodes).items()}
+            forget(self.result.proba)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One record per node."""
+        for block in self.blocks():
+            names = list(block)
+            for row in zip(*block.values(), strict=True):
+                yield dict(zip(names, row, strict=True))
+
+    def write_csv(self, path: Path, *, spreadsheet: bool = False) -> None:
+        """Write a CSV file atomically; ``spreadsheet`` as in :func:`dcgst.files.rows_to_csv`."""
+        with replacing(path) as temporary, temporary.open("wb") as file:
+            for text in self.csv_texts(spreadsheet=spreadsheet):
+                file.write(text.encode("utf-8", "backslashreplace"))
+
+    def csv_texts(self, *, spreadsheet: bool = False) -> Iterator[str]:
+        """The parts of a CSV file."""
+        for number, block in enumerate(self.blocks()):
+            yield columns_to_csv(block, header=number == 0, spreadsheet=spreadsheet)
+
+    def write_parquet(self, path: Path) -> None:
+        """Write a Parquet file atomically; numbers are not rounded, missing stages are null."""
+        try:
+            import pyarrow as pa
+            from pyarrow import parquet
+        except ImportError as error:
+            raise InputError(
+                "Parquet files require pyarrow: pip install 'dcgst[io]', or use a CSV file"
+            ) from error
+        with replacing(path) as temporary:
+            writer = None
+            for nodes in row_ranges(len(self)):
+                columns = {
+                    name: pa.array(own, mask=own == NOT_LABELED if name == "stage" else None)
+                    for name, own in self.columns(nodes).items()
+                }
+                table = pa.table(columns)
+                writer = writer or parquet.ParquetWriter(temporary, table.schema)
+                writer.write_table(table)
+                forget(self.result.proba)
+            assert writer is not None
+            writer.close()
 
 
-def _rounded(values: NDArray[np.float32], digits: int = 4) -> list[float]:
-    rounded: list[float] = np.round(values.astype(float), digits).tolist()
-    return rounded
+def _readable(name: str, values: NDArray[Any]) -> list[Any]:
+    if name == "stage":
+        return ["" if number == NOT_LABELED else number for number in values.tolist()]
+    if values.dtype.kind == "f":
+        rounded: list[Any] = np.round(values.astype(float), DIGITS.get(name, 4)).tolist()
+        return rounded
+    plain: list[Any] = values.tolist()
+    return plain

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,13 @@ from dcgst.errors import InputError
 from dcgst.evaluate.calibration import Calibration
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.io import Columns, FeatureEncoder, Input, read, read_label_table
+from dcgst.io.input import StoreReference
 from dcgst.methods import METHODS, Method, Result
 from dcgst.methods.core.trace import NOT_LABELED, TRAINING_LABEL
 from dcgst.runs import format as folder_format
 from dcgst.runs.estimate import RunEstimate, estimate_run
 from dcgst.runs.evaluation import RunEvaluation, evaluate_run, known_classes
-from dcgst.runs.predictions import prediction_rows
+from dcgst.runs.predictions import Predictions
 from dcgst.splits import Split
 
 
@@ -47,9 +48,21 @@ class Run:
         return Calibration(**self.info["calibration"])
 
     @cached_property
+    def prediction_table(self) -> Predictions:
+        """The predictions of all nodes, in blocks."""
+        return Predictions(self.graph.ids, self.graph.class_names, self.result)
+
+    @cached_property
     def predictions(self) -> list[dict[str, Any]]:
         """One record per node, as in ``predictions.csv``."""
-        return prediction_rows(self.graph.ids, self.graph.class_names, self.result)
+        return list(self.prediction_table.rows())
+
+    @property
+    def predictions_file(self) -> Path:
+        """``predictions.csv``, or ``predictions.parquet`` if the graph is in a store."""
+        stored = self.info.get("store")
+        name = folder_format.PREDICTIONS_PARQUET if stored else folder_format.PREDICTIONS
+        return self.folder / name
 
     @cached_property
     def method(self) -> Method:
@@ -81,7 +94,8 @@ class Run:
         """The graph with the labels of this run, to be fitted again."""
         graph, split, stored = self.graph, self.split, self.info["encoder"]
         if split.val.any() and not self.info.get("validate"):
-            graph = replace(graph, masks={"train": split.train[0], "val": split.val[0]})
+            graph = graph.with_labels(masks={"train": split.train[0], "val": split.val[0]})
+        store = self.info.get("store")
         return Input(
             graph,
             FeatureEncoder.from_json(stored) if stored else None,
@@ -90,6 +104,7 @@ class Run:
             self.table,
             tuple(self.info["notes"]),
             self.audited,
+            StoreReference(Path(store["path"]), store["digest"]) if store else None,
         )
 
     @cached_property
@@ -113,12 +128,12 @@ class Run:
 
     def node(self, node_id: object) -> int:
         """Position of the node with the given id."""
-        found = np.flatnonzero(self.graph.ids.astype(str) == str(node_id))
-        if not found.size:
+        found = int(self.graph.find([str(node_id)])[0])
+        if found < 0:
             raise InputError(
-                f"no node has the id {str(node_id)!r}; ids are in {self.folder / 'predictions.csv'}"
+                f"no node has the id {str(node_id)!r}; ids are in {self.predictions_file}"
             )
-        return int(found[0])
+        return found
 
     def embeddings(self) -> NDArray[np.float32]:
         """``(n, replicas * hidden)`` node embeddings: the last hidden layer of each replica."""
@@ -170,7 +185,7 @@ class Run:
         delimiter: str | None = None,
         drop_unknown: bool = False,
     ) -> list[dict[str, Any]]:
-        """Predictions of the stored model on its own graph or on another one.
+        """Predictions of the stored model on its own graph or on another one, one record per node.
 
         On another graph, the labels in its input are used, and those of the run for nodes with the
         same id.
@@ -183,6 +198,20 @@ class Run:
         """
         if nodes is None:
             return self.predictions
+        found = self.predict_table(nodes, edges, delimiter=delimiter, drop_unknown=drop_unknown)
+        return list(found.rows())
+
+    def predict_table(
+        self,
+        nodes: Any = None,
+        edges: str | Path | None = None,
+        *,
+        delimiter: str | None = None,
+        drop_unknown: bool = False,
+    ) -> Predictions:
+        """The same as :meth:`predict`, as columns in blocks."""
+        if nodes is None:
+            return self.prediction_table
         graph = self._read_other(nodes, edges, delimiter, drop_unknown)
         known = self._known_labels(graph)
         proba = self.calibration.apply(self.method.predict_proba(graph, known))
@@ -199,7 +228,7 @@ class Run:
             history=[],
             stop_reason="",
         )
-        return prediction_rows(graph.ids, self.graph.class_names, result, agreement=False)
+        return Predictions(graph.ids, self.graph.class_names, result, agreement=False)
 
     def _read_other(
         self, nodes: Any, edges: str | Path | None, delimiter: str | None, drop_unknown: bool

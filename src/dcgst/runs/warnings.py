@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dcgst.graph import UNKNOWN
+from dcgst.numerics.matrix import mean_rows
 from dcgst.runs.run import Run
 
 LARGE_DIFFERENCE = 0.15
@@ -20,11 +21,10 @@ def prediction_warnings(run: Run) -> list[str]:
     pool = run.split.pool[0]
     if not pool.any():
         return []
-    proba = run.result.proba[pool]
-    predicted = proba.mean(axis=0)
+    predicted = mean_rows(run.result.proba, pool)
     warnings = []
     largest = predicted.max()
-    if proba.max(axis=1).mean() - largest < LITTLE_CONFIDENCE * (1 - largest):
+    if run.result.confidence[pool].mean() - largest < LITTLE_CONFIDENCE * (1 - largest):
         warnings.append(
             "the graph and the features say little about these classes: the probabilities are "
             "close to the class shares. More labels, other features or other edges may help"
@@ -34,7 +34,8 @@ def prediction_warnings(run: Run) -> list[str]:
     if run.info["settings"].get("prior") is None and not run.audited:
         difference = np.abs(predicted - labeled)
         if difference.sum() / 2 > LARGE_DIFFERENCE:
-            most = np.argsort(-difference, kind="stable")[:3]
+            # Of equal differences, those of classes that are predicted more often come first.
+            most = np.lexsort((labeled - predicted, -np.round(difference, 6)))[:3]
             names = run.graph.class_names
             parts = [f"{names[c]} {predicted[c]:.0%}, not {labeled[c]:.0%}" for c in most]
             warnings.append(

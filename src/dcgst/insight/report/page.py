@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dcgst.evaluate.calibration import expected_calibration_error, reliability
 from dcgst.files import write_text
@@ -15,10 +16,10 @@ from dcgst.insight.report.charts import BLUE, GRAY, ORANGE, Line, color_of, line
 from dcgst.insight.report.layout import positions, shown_nodes
 from dcgst.insight.report.rendering import render_template, to_script
 from dcgst.methods.dcgst.experts import DESCRIPTIONS
-from dcgst.runs import GIVEN, PREDICTED, PSEUDO, Run
+from dcgst.runs import Run
 from dcgst.runs.evaluation import RunEvaluation
 from dcgst.runs.format import REPORT
-from dcgst.runs.predictions import sources_of
+from dcgst.runs.predictions import SOURCES, count_sources, source_codes
 from dcgst.runs.warnings import prediction_warnings
 
 MOST_UNCERTAIN, MOST_OF_CLASS, MOST_CLASSES = 2000, 100, 200
@@ -26,8 +27,6 @@ MOST_UNCERTAIN, MOST_OF_CLASS, MOST_CLASSES = 2000, 100, 200
 
 MIN_EVALUATION_NODES = 10
 """Evaluation nodes below which no accuracy is shown."""
-
-SOURCES = (GIVEN, PSEUDO, PREDICTED)
 
 
 def write_report(
@@ -64,8 +63,8 @@ def render(
 
 
 def _content(run: Run, evaluation: RunEvaluation | None, diagnosis: Diagnosis) -> dict[str, Any]:
-    sources = sources_of(run.result)
-    pool = [row for row in run.predictions if row["source"] != GIVEN]
+    codes = source_codes(run.result)
+    pool = run.result.confidence[run.result.given < 0]
     if evaluation is None and (run.evaluation_nodes & run.split.pool[0]).any():
         evaluation = run.evaluate()
     return {
@@ -77,39 +76,40 @@ def _content(run: Run, evaluation: RunEvaluation | None, diagnosis: Diagnosis) -
         "evaluation": evaluation.quality if evaluation else None,
         "unused": [note for note in run.info["notes"] if "not used" in note],
         "draws": DRAWS,
-        "counts": {source: int((sources == source).sum()) for source in SOURCES},
-        "confidence": float(np.mean([r["probability"] for r in pool])) if pool else 1.0,
-        "classes": _classes(run, sources),
+        "counts": count_sources(run.result),
+        "confidence": float(pool.mean()) if pool.size else 1.0,
+        "classes": _classes(run, codes),
         "warnings": prediction_warnings(run),
         "experts": _experts(run),
-        "nodes": to_script(_nodes(run, sources)),
+        "nodes": to_script(_nodes(run, codes)),
         "shift_chart": _shift_chart(run),
         "label_chart": _label_chart(run),
         "reliability": _reliability(run),
-        "map": _map(run, sources),
+        "map": _map(run, codes),
         "settings": {
             k: v for k, v in run.info["settings"].items() if k not in ("device", "chunk_size")
         },
     }
 
 
-def _classes(run: Run, sources: np.ndarray[Any, Any]) -> list[dict[str, Any]]:
+def _classes(run: Run, sources: NDArray[np.int8]) -> list[dict[str, Any]]:
     """Number of nodes, sources and mean probability of each class."""
-    graph, result, rows = run.graph, run.result, []
-    for code, name in enumerate(graph.class_names):
-        own = result.labels == code
-        not_given = own & (sources != GIVEN)
-        mean = float(result.proba[not_given, code].mean()) if not_given.any() else None
-        rows.append(
-            {
-                "name": name,
-                "color": color_of(code, graph.num_classes),
-                "nodes": int(own.sum()),
-                **{source: int((own & (sources == source)).sum()) for source in SOURCES},
-                "mean_probability": mean,
-            }
-        )
-    return rows
+    graph, result = run.graph, run.result
+    classes, new = graph.num_classes, result.given < 0
+    pairs = len(SOURCES) * result.labels + sources
+    counts = np.bincount(pairs, minlength=len(SOURCES) * classes).reshape(classes, len(SOURCES))
+    totals = np.bincount(result.labels[new], result.confidence[new], minlength=classes)
+    predicted = counts[:, 1:].sum(axis=1)
+    return [
+        {
+            "name": name,
+            "color": color_of(code, classes),
+            "nodes": int(counts[code].sum()),
+            **dict(zip(SOURCES, counts[code].tolist(), strict=True)),
+            "mean_probability": totals[code] / predicted[code] if predicted[code] else None,
+        }
+        for code, name in enumerate(graph.class_names)
+    ]
 
 
 def _experts(run: Run) -> list[dict[str, Any]]:
@@ -177,7 +177,7 @@ def _reliability(run: Run) -> dict[str, Any]:
     }
 
 
-def _map(run: Run, sources: np.ndarray[Any, Any]) -> dict[str, Any]:
+def _map(run: Run, sources: NDArray[np.int8]) -> dict[str, Any]:
     """Points of the map, as JSON for the script of the page."""
     graph, result = run.graph, run.result
     nodes = shown_nodes(graph, run.split.given[0])
@@ -188,7 +188,7 @@ def _map(run: Run, sources: np.ndarray[Any, Any]) -> dict[str, Any]:
         "id": [str(graph.ids[node]) for node in nodes],
         "class": result.labels[nodes].tolist(),
         "probability": [round(float(result.proba[n, result.labels[n]]), 3) for n in nodes],
-        "source": [SOURCES.index(sources[node]) for node in nodes],
+        "source": sources[nodes].tolist(),
         "names": list(graph.class_names),
         "colors": [color_of(code, graph.num_classes) for code in range(graph.num_classes)],
         "sources": SOURCES,
@@ -196,27 +196,25 @@ def _map(run: Run, sources: np.ndarray[Any, Any]) -> dict[str, Any]:
     return {"points": to_script(points), "shown": len(nodes)}
 
 
-def _nodes(run: Run, sources: np.ndarray[Any, Any]) -> dict[str, Any]:
+def _nodes(run: Run, sources: NDArray[np.int8]) -> dict[str, Any]:
     """The most uncertain nodes and the likeliest nodes of each class, for the script of the page.
 
     An entry of a list is a position in the columns and a probability.
     """
-    graph, proba = run.graph, run.result.proba
-    pool = np.flatnonzero(sources != GIVEN)
-    highest = -np.partition(-proba, 1, axis=1)[:, :2]
-    margin = highest[:, 0] - highest[:, 1]
-    uncertain = pool[np.argsort(margin[pool], kind="stable")][:MOST_UNCERTAIN]
-    lists = {"uncertain": (uncertain, highest[uncertain, 0])}
+    graph, result, proba = run.graph, run.result, run.result.proba
+    pool = np.flatnonzero(result.given < 0)
+    uncertain = pool[smallest(result.margin[pool], MOST_UNCERTAIN)]
+    lists = {"uncertain": (uncertain, result.confidence[uncertain])}
     for code in range(min(graph.num_classes, MOST_CLASSES)):
-        likeliest = pool[np.argsort(-proba[pool, code], kind="stable")][:MOST_OF_CLASS]
+        likeliest = pool[smallest(-proba[pool, code], MOST_OF_CLASS)]
         lists[str(code)] = (likeliest, proba[likeliest, code])
     shown = np.unique(np.concatenate([nodes for nodes, _ in lists.values()]))
     place = {node: row for row, node in enumerate(shown.tolist())}
     return {
         "id": [str(graph.ids[node]) for node in shown],
         "class": proba[shown].argmax(axis=1).tolist(),
-        "margin": np.round(margin[shown].astype(float), 3).tolist(),
-        "source": [SOURCES.index(source) for source in sources[shown]],
+        "margin": np.round(result.margin[shown].astype(float), 3).tolist(),
+        "source": sources[shown].tolist(),
         "names": list(graph.class_names),
         "sources": SOURCES,
         "lists": {
@@ -227,3 +225,13 @@ def _nodes(run: Run, sources: np.ndarray[Any, Any]) -> dict[str, Any]:
             for key, (nodes, values) in lists.items()
         },
     }
+
+
+def smallest(values: NDArray[np.floating], count: int) -> NDArray[np.int64]:
+    """Positions of the smallest values in ascending order; of equal values, the first ones."""
+    if values.size > count:
+        bound = np.partition(values, count - 1)[count - 1]
+        positions = np.flatnonzero(values <= bound)
+    else:
+        positions = np.arange(values.size)
+    return positions[np.argsort(values[positions], kind="stable")][:count]

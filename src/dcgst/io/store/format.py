@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -18,7 +19,7 @@ from dcgst.graph import Graph
 from dcgst.graph.trusted import trusted_graph
 from dcgst.io.columns import Columns
 from dcgst.io.features import FeatureEncoder
-from dcgst.io.input import Input
+from dcgst.io.input import Input, StoreReference
 from dcgst.io.store.adjacency import INDICES, INDPTR, WEIGHTS
 
 SUFFIX = ".store"
@@ -49,6 +50,7 @@ def write_description(
     encoder: FeatureEncoder,
     weighted: bool,
     notes: tuple[str, ...],
+    digest: str,
 ) -> None:
     """Write the description, which completes a store.
 
@@ -63,6 +65,7 @@ def write_description(
         encoder: of the features.
         weighted: whether any edge weight differs from one.
         notes: for the user.
+        digest: of :func:`digest_of`.
     """
     content = {
         "version": VERSION,
@@ -75,6 +78,7 @@ def write_description(
         "columns": {key: value for key, value in asdict(columns).items() if value},
         "encoder": encoder.to_json(),
         "notes": list(notes),
+        "digest": digest,
     }
     write_text(folder / DESCRIPTION, json.dumps(content, indent=1))
 
@@ -103,7 +107,20 @@ def open_store(folder: Path) -> Input:
         encoder=FeatureEncoder.from_json(content["encoder"]),
         columns=Columns(**content["columns"]),
         notes=tuple(content["notes"]),
+        store=StoreReference(folder.absolute(), content["digest"]),
     )
+
+
+def digest_of(folder: Path) -> str:
+    """SHA-256 digest of the arrays of a store."""
+    digest = hashlib.sha256()
+    for name in FILES[1:]:
+        if (folder / name).is_file():
+            digest.update(name.encode())
+            with open(folder / name, "rb") as file:
+                while block := file.read(1 << 24):
+                    digest.update(block)
+    return digest.hexdigest()
 
 
 def _graph(folder: Path, content: Mapping[str, Any]) -> Graph:

@@ -95,6 +95,7 @@ def import_tables(
         ids = job.step("ids", lambda: import_ids(job))
         encoded = job.step("features", lambda: import_nodes(job, ids["count"]))
         linked = job.step("edges", lambda: import_edges(job, ids["count"]))
+        checked = job.step("digest", lambda: {"digest": files.digest_of(out)})
     notes += [*encoded["notes"], *linked["notes"]]
     files.write_description(
         out,
@@ -107,6 +108,7 @@ def import_tables(
         encoder=FeatureEncoder.from_json(encoded["encoder"]),
         weighted=linked["weighted"],
         notes=tuple(notes),
+        digest=checked["digest"],
     )
     shutil.rmtree(work, ignore_errors=True)
     return tuple(notes)

@@ -8,9 +8,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from dcgst.errors import InputError, unknown_name
-from dcgst.numerics.shares import match_shares
+from dcgst.memory import forget
+from dcgst.numerics.matrix import empty_like, row_ranges
+from dcgst.numerics.shares import every_kth, share_offsets
 
 
 def shares_of(
@@ -53,7 +56,16 @@ def follow_shares(
     """``(n, C)`` probabilities whose mean over the pool is ``shares``; None: no change."""
     if shares is None:
         return proba
-    log_proba = torch.from_numpy(proba).clamp_min(1e-9).log()[None]
-    nodes, target = torch.from_numpy(pool)[None], torch.from_numpy(shares)[None]
-    matched: NDArray[np.float32] = match_shares(log_proba, nodes, target)[0].exp().numpy()
+    rows = every_kth(torch.from_numpy(pool)[None]).numpy()
+    some, target = torch.from_numpy(np.array(proba[rows])), torch.from_numpy(shares)[None]
+    offset = share_offsets(_log(some)[None], torch.from_numpy(pool[rows])[None], target)[0]
+    matched = empty_like(proba)
+    for nodes in row_ranges(len(proba)):
+        own = _log(torch.from_numpy(np.array(proba[nodes])))
+        matched[nodes] = (own + offset).softmax(-1).numpy()
+        forget(proba, matched)
     return matched
+
+
+def _log(proba: Tensor) -> Tensor:
+    return proba.clamp_min(1e-9).log()

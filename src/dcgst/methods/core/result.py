@@ -1,4 +1,4 @@
-"""The output of a method: one :class:`Result` per fit; the runner averages replicas."""
+"""The output of a method: one :class:`Result` per fit."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dcgst.errors import InputError
+from dcgst.memory import forget
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.row_models import RowModel
 from dcgst.methods.core.trace import (
@@ -24,6 +25,7 @@ from dcgst.methods.core.trace import (
     Trace,
 )
 from dcgst.nn.base import Backbone
+from dcgst.numerics.matrix import row_ranges
 
 History = list[dict[str, float]]
 
@@ -36,7 +38,7 @@ AGREEMENT = "expert_agreement"
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What a method found in one fit, or in one run after :func:`average`.
+    """What a method found in one fit, or in one run, the mean of its replicas.
 
     n is the number of nodes, C the number of classes.
 
@@ -81,10 +83,30 @@ class Result:
     @cached_property
     def labels(self) -> NDArray[np.int64]:
         """``(n,)`` class codes: given labels, and the most likely class elsewhere."""
-        codes: NDArray[np.int64] = np.where(
-            self.given >= 0, self.given, self.proba.argmax(axis=1)
-        ).astype(np.int64)
-        return codes
+        return np.where(self.given >= 0, self.given, self._likeliest[0])
+
+    @property
+    def confidence(self) -> NDArray[np.float32]:
+        """``(n,)`` the highest probability."""
+        return self._likeliest[1]
+
+    @property
+    def margin(self) -> NDArray[np.float32]:
+        """``(n,)`` the highest probability minus the second highest."""
+        return self._likeliest[2]
+
+    @cached_property
+    def _likeliest(self) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]:
+        """The most likely class, its probability and its margin, computed in blocks of rows."""
+        codes = np.empty(len(self.proba), dtype=np.int64)
+        confidence, margin = np.empty((2, len(codes)), dtype=np.float32)
+        for nodes in row_ranges(len(codes)):
+            proba = self.proba[nodes]
+            codes[nodes] = proba.argmax(axis=1)
+            top = -np.partition(-proba, 1, axis=1)[:, :2]
+            confidence[nodes], margin[nodes] = top[:, 0], top[:, 0] - top[:, 1]
+        forget(self.proba)
+        return codes, confidence, margin
 
     @property
     def cmd_before(self) -> float:
@@ -210,61 +232,3 @@ def make_results(
             )
         )
     return results
-
-
-def average(replicas: Sequence[Result], folds: NDArray[np.int64] | None = None) -> Result:
-    """Combine replicas: mean probabilities, median labeled stages, joined tables.
-
-    Args:
-        replicas: results of the same run.
-        folds: ``(n,)`` number of the replica whose prediction for a node counts alone, because the
-            others know its label; -1 if all count.
-    """
-    first, *others = replicas
-    if not others:
-        return first
-    proba = np.mean([r.proba for r in replicas], axis=0)
-    for number, replica in enumerate(replicas if folds is not None else ()):
-        proba[folds == number] = replica.proba[folds == number]
-    given = np.max([r.given for r in replicas], axis=0)
-    mean = dataclasses.replace(
-        first,
-        proba=proba,
-        given=given,
-        labeled_stage=majority_stage(np.stack([r.labeled_stage for r in replicas])),
-        history=[{**record, "replica": i} for i, r in enumerate(replicas) for record in r.history],
-        stop_reason="; ".join(sorted({r.stop_reason for r in replicas})),
-        candidates=np.concatenate([_number(r.candidates, i) for i, r in enumerate(replicas)]),
-        edge_probabilities=np.concatenate(
-            [_number(r.edge_probabilities, i) for i, r in enumerate(replicas)]
-        ),
-        expert_weights=_mean_by_name([r.expert_weights for r in replicas]),
-        expectation=_mean_by_name([r.expectation for r in replicas]),
-        models=tuple(model for r in replicas for model in r.models),
-        stage_predictions=(),
-    )
-    equal = np.stack([(r.labels == mean.labels) | (given >= 0) for r in replicas])
-    agreement: NDArray[np.float32] = equal.mean(axis=0, dtype=np.float32)
-    return dataclasses.replace(mean, agreement=agreement)
-
-
-def _mean_by_name(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    return {name: float(np.mean([own[name] for own in values])) for name in values[0]}
-
-
-def majority_stage(stages: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Combine ``(replicas, n)`` labeled stages.
-
-    If most replicas labeled a node, return the lower median of their stages, else ``NOT_LABELED``.
-    """
-    labeled = stages != NOT_LABELED
-    count = labeled.sum(axis=0)
-    by_stage = np.sort(np.where(labeled, stages, np.iinfo(np.int64).max), axis=0)
-    middle = np.take_along_axis(by_stage, np.maximum(count - 1, 0)[None] // 2, axis=0)[0]
-    return np.where(count > len(stages) / 2, middle, NOT_LABELED)
-
-
-def _number(table: NDArray[np.void], replica: int) -> NDArray[np.void]:
-    table = table.copy()
-    table["replica"] = replica
-    return table

@@ -18,13 +18,13 @@ from dcgst.engine.threads import threads_for
 from dcgst.engine.training import Callback
 from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN, Graph
+from dcgst.methods.core.averaging import average, restore_confidence
 from dcgst.methods.core.jobs import Jobs
 from dcgst.methods.core.prior import follow_shares, shares_of
 from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.result import Result, average
+from dcgst.methods.core.result import Result
 from dcgst.methods.core.sampling import LARGE as LARGE_GRAPH
 from dcgst.methods.core.sampling import predict_all, restrict, sample_of
-from dcgst.methods.pooling import confidence_scale, mean_confidence
 from dcgst.nn.base import Backbone
 from dcgst.numerics.graph_tensors import GraphTensors
 from dcgst.splits import Split
@@ -119,36 +119,6 @@ def _fit_in_chunks(
             mean = replace(mean, proba=follow_shares(proba, pool, shares))
         combined.append(mean)
     return combined
-
-
-def restore_confidence(
-    mean: NDArray[np.float32],
-    replicas: Sequence[Result],
-    pool: NDArray[np.bool_],
-    unchanged: NDArray[np.bool_],
-) -> NDArray[np.float32]:
-    """Scale mean probabilities ``(n, C)`` to the mean confidence of the replicas.
-
-    The mean of calibrated predictions is less confident than each of them, although it is right
-    more often.
-
-    Args:
-        mean: ``(n, C)`` mean probabilities.
-        replicas: what they are the mean of.
-        pool: ``(n,)`` bool, the nodes whose mean confidence is scaled.
-        unchanged: ``(n,)`` bool, nodes that keep their probabilities.
-    """
-    if not pool.any():
-        return mean
-    nodes = torch.from_numpy(pool)[None]
-    log_proba, *each = (
-        torch.from_numpy(proba).clamp_min(1e-9).log()[None]
-        for proba in (mean, *(replica.proba for replica in replicas))
-    )
-    target = torch.stack([mean_confidence(own, nodes) for own in each]).mean(0)
-    scale = confidence_scale(log_proba, target, nodes)
-    scaled = (scale[:, None, None] * log_proba).softmax(-1)[0].numpy()
-    return np.where(unchanged[:, None], mean, scaled)
 
 
 def validation_folds(method: Method, graph: Graph, split: Split) -> NDArray[np.int64]:

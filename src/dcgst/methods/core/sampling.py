@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,13 +13,13 @@ from numpy.typing import NDArray
 
 from dcgst.engine.random import Purpose, derive
 from dcgst.graph import Graph
-from dcgst.memory import available_memory, forget
+from dcgst.memory import forget
 from dcgst.methods.core.result import Result
 from dcgst.methods.core.trace import NOT_LABELED
 from dcgst.numerics.columns import MOST_COLUMNS
 from dcgst.numerics.graph_sample import GraphSample, draw_sample
 from dcgst.numerics.large_graph import LargeGraph
-from dcgst.numerics.matrix import NUMBER, Workspace
+from dcgst.numerics.matrix import open_workspace
 from dcgst.numerics.propagation import DIMENSIONS, HOPS
 from dcgst.numerics.smoothing import FILTERS
 from dcgst.splits import Split
@@ -35,15 +34,8 @@ POOL_NODES = 50_000
 GIVEN_NODES = 100_000
 """Most nodes of a sample: of those to predict, and of those with a given label."""
 
-COPIES = 3
-"""Copies of a block of columns that propagation needs."""
-
-SHARE = 0.65
-"""Share of the available memory for matrices; the rest is for what is computed from them."""
-
-MOST_AT_ONCE = 64
-AT_ONCE_IN_MEMORY = 16
-"""Columns that are computed at a time: few, so that they fit into the cache of the CPU."""
+LABEL_MATRICES = 3
+"""Matrices with a column per class that label propagation and Correct and Smooth need."""
 
 
 @contextmanager
@@ -58,7 +50,8 @@ def sample_of(
         split: one or several runs.
         checkpoint: folder for files; default a temporary one, if files are needed.
     """
-    with _workspace(graph, checkpoint) as workspace:
+    folder = checkpoint and checkpoint / "matrices"
+    with open_workspace(graph.num_nodes, _columns(graph), folder) as workspace:
         features, adjacency = graph.features, graph.adjacency
         large = LargeGraph(
             features, adjacency, method.scale_features, workspace, weighted=graph.weighted
@@ -66,23 +59,11 @@ def sample_of(
         yield draw_sample(large, choose_nodes(graph, split, method.seed))
 
 
-@contextmanager
-def _workspace(graph: Graph, checkpoint: Path | None) -> Iterator[Workspace]:
-    """In memory if there is room for all matrices, else in files."""
-    columns = 2 * len(FILTERS) * min(MOST_COLUMNS, graph.num_features)
-    columns += (len(HOPS) + 1) * min(DIMENSIONS, graph.num_features)
-    columns += COPIES * graph.num_classes
-    memory = SHARE * available_memory() / (NUMBER * graph.num_nodes)  # in columns
-    if columns < memory:
-        yield Workspace(None, AT_ONCE_IN_MEMORY)
-        return
-    at_once = max(1, min(MOST_AT_ONCE, int(memory / COPIES)))
-    at_once -= at_once % 16 if at_once > 16 else 0  # whole lines of the cache
-    if checkpoint is not None:
-        yield Workspace(checkpoint / "matrices", at_once)
-        return
-    with tempfile.TemporaryDirectory(prefix="dcgst-") as folder:
-        yield Workspace(Path(folder), at_once)
+def _columns(graph: Graph) -> int:
+    """Columns of all matrices that a fit keeps."""
+    smoothed = 2 * len(FILTERS) * min(MOST_COLUMNS, graph.num_features)
+    by_hops = (len(HOPS) + 1) * min(DIMENSIONS, graph.num_features)
+    return smoothed + by_hops + LABEL_MATRICES * graph.num_classes
 
 
 def restrict(split: Split, sample: GraphSample) -> Split:

@@ -6,6 +6,8 @@ No other package knows the format. ``run.json`` is written last: a folder that h
 from dcgst.runs.format.layout import (
     CHECKPOINT,
     FORMAT,
+    PREDICTIONS,
+    PREDICTIONS_PARQUET,
     REPORT,
     Stored,
     identity,
@@ -13,12 +15,14 @@ from dcgst.runs.format.layout import (
     prepare,
     remove,
 )
-from dcgst.runs.format.reading import read, read_node_table
+from dcgst.runs.format.reading import read, read_node_table, read_probabilities
 from dcgst.runs.format.writing import write
 
 __all__ = [
     "CHECKPOINT",
     "FORMAT",
+    "PREDICTIONS",
+    "PREDICTIONS_PARQUET",
     "REPORT",
     "Stored",
     "identity",
@@ -26,6 +30,7 @@ __all__ = [
     "prepare",
     "read",
     "read_node_table",
+    "read_probabilities",
     "remove",
     "write",
 ]

@@ -18,7 +18,8 @@ import scipy.sparse as sp
 from dcgst.errors import InputError, WriteError
 from dcgst.files import TEMPORARY, write_text
 from dcgst.graph import Graph
-from dcgst.io.files import read_bytes
+from dcgst.io.files import open_file, read_bytes
+from dcgst.io.input import StoreReference
 from dcgst.methods import Result
 from dcgst.splits import Split
 from dcgst.version import VERSION
@@ -28,13 +29,17 @@ RUN, BEGUN, CHECKPOINT, LOCK = "run.json", "begun.json", "checkpoint", ".lock"
 PREDICTIONS, HISTORY, CANDIDATE_TABLE = "predictions.csv", "history.csv", "candidates.csv.gz"
 ARRAYS, MODELS, NODE_TABLE = "graph.npz", "model.safetensors", "nodes.csv.gz"
 METRICS, REPORT = "metrics.json", "report.html"
+PREDICTIONS_PARQUET, PROBABILITIES = "predictions.parquet", "probabilities.npy"
+"""Files of a run whose graph is in a store."""
+
 OLD_CANDIDATE_TABLE = "audit.csv.gz"
 """Name of the table of candidates in format 1."""
 
-VERIFIED = (PREDICTIONS, CANDIDATE_TABLE, HISTORY, MODELS, ARRAYS, NODE_TABLE, METRICS)
-"""Files whose SHA-256 digests are in ``run.json``."""
+OF_TABLES = (PREDICTIONS, NODE_TABLE)
+OF_STORE = (PREDICTIONS_PARQUET, PROBABILITIES)
+ALWAYS = (CANDIDATE_TABLE, HISTORY, MODELS, ARRAYS, METRICS)
 
-FILES = (RUN, *VERIFIED, REPORT, BEGUN)
+FILES = (RUN, *OF_TABLES, *OF_STORE, *ALWAYS, REPORT, BEGUN)
 """All files; ``begun.json`` is removed last, because it marks the folder as a run folder."""
 
 
@@ -43,7 +48,7 @@ class Stored:
     """Content of a run folder.
 
     Attributes:
-        info: content of ``run.json``.
+        info: content of ``run.json``; its entry ``store`` says whether the graph is in a store.
         graph: the graph.
         split: training, validation and pool nodes.
         result: the result of the fit.
@@ -58,20 +63,29 @@ class Stored:
 
 
 def identity(
-    graph: Graph, split: Split, method: str, settings: Mapping[str, Any]
+    graph: Graph,
+    split: Split,
+    method: str,
+    settings: Mapping[str, Any],
+    store: StoreReference | None = None,
 ) -> dict[str, Any]:
     """What must be equal for a fit to be resumed: format, version, and a fingerprint.
 
     The fingerprint depends on graph, split, method and settings, but not on where it is computed.
     """
     digest = hashlib.sha256()
-    features, adjacency = graph.features, graph.adjacency
-    stored: tuple[Any, ...] = (features, features.shape)
-    if sp.issparse(features):
-        stored = (features.data, features.indices, features.indptr, features.shape)
-    arrays = (adjacency.indptr, adjacency.indices, adjacency.data, *stored, split.train, split.val)
-    names = np.array(graph.class_names)
-    for array in (*arrays, graph.labels, graph.ids.astype("U"), names):
+    arrays: list[Any] = [split.train, split.val, graph.labels, np.array(graph.class_names)]
+    if store is not None:
+        digest.update(store.digest.encode())
+    else:
+        features, adjacency = graph.features, graph.adjacency
+        arrays += [adjacency.indptr, adjacency.indices, adjacency.data, graph.ids.astype("U")]
+        arrays += [features.shape]
+        if sp.issparse(features):
+            arrays += [features.data, features.indices, features.indptr]
+        else:
+            arrays += [features]
+    for array in arrays:
         digest.update(np.ascontiguousarray(array).tobytes())
     relevant = {k: v for k, v in settings.items() if k not in ("device", "chunk_size")}
     digest.update(json.dumps([method, relevant], sort_keys=True).encode())
@@ -81,6 +95,12 @@ def identity(
 def digest_of(content: bytes) -> str:
     """SHA-256 digest of the content of a file."""
     return hashlib.sha256(content).hexdigest()
+
+
+def digest_of_file(path: Path) -> str:
+    """SHA-256 digest of a file."""
+    with open_file(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def seal(info: Mapping[str, Any]) -> dict[str, Any]:

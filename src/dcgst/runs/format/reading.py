@@ -20,6 +20,7 @@ from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.graph.csr import MAX_ROWS, checked_csr
 from dcgst.io.npz import read_npz_arrays
+from dcgst.io.store import is_store, open_store
 from dcgst.methods import Result
 from dcgst.methods.core.trace import CANDIDATE, EDGE_PROBABILITIES
 from dcgst.nn import Backbone
@@ -31,6 +32,7 @@ from dcgst.runs.format.layout import (
     HISTORY,
     MODELS,
     NODE_TABLE,
+    PROBABILITIES,
     RUN,
     Stored,
     read_json,
@@ -88,7 +90,9 @@ def read(folder: Path) -> Stored:
 
 def _read(folder: Path, info: dict[str, Any]) -> Stored:
     arrays = read_npz_arrays(folder / ARRAYS)
-    graph = _graph_of(arrays, str(info["name"]))
+    graph = _graph_of(arrays, folder, info)
+    if info.get("store"):
+        arrays["proba"] = read_probabilities(folder)
     if info["format"] == 1:
         info = v1.upgrade_info(info)
         arrays |= v1.upgrade_arrays(arrays, folder, graph)
@@ -127,23 +131,52 @@ def read_node_table(folder: Path) -> dict[str, list[str]]:
         ) from error
 
 
-def _graph_of(arrays: Mapping[str, NDArray[Any]], name: str) -> Graph:
+def read_probabilities(folder: Path) -> NDArray[np.float32]:
+    """The probabilities of a run whose graph is in a store, memory-mapped."""
+    proba: NDArray[np.float32] = np.load(folder / PROBABILITIES, mmap_mode="r", allow_pickle=False)
+    return proba
+
+
+def _graph_of(arrays: Mapping[str, NDArray[Any]], folder: Path, info: Mapping[str, Any]) -> Graph:
     """The graph; it has masks if more labels are known than were given."""
+    given = arrays["train"] | arrays["val"]
+    all_given = ((arrays["labels"] != UNKNOWN) == given).all()
+    masks = {} if all_given else {"train": arrays["train"], "val": arrays["val"]}
+    names = tuple(str(class_name) for class_name in arrays["class_names"])
+    if info.get("store"):
+        graph = _open_store(folder, info["store"])
+        return graph.with_labels(arrays["labels"], class_names=names, masks=masks)
     n = len(arrays["labels"])
     parts = tuple(arrays[f"features_{part}"] for part in ("data", "indices", "indptr"))
     features = checked_csr(parts, arrays["features_shape"], "features")
     links = tuple(arrays[f"adjacency_{part}"] for part in ("data", "indices", "indptr"))
-    given = arrays["train"] | arrays["val"]
-    all_given = ((arrays["labels"] != UNKNOWN) == given).all()
     return Graph(
         checked_csr(links, (n, n), "adjacency", MAX_ROWS),
         features.toarray() if arrays["features_dense"] else features,
         arrays["labels"],
-        tuple(str(class_name) for class_name in arrays["class_names"]),
+        names,
         arrays["ids"],
-        masks={} if all_given else {"train": arrays["train"], "val": arrays["val"]},
-        name=name,
+        masks=masks,
+        name=str(info["name"]),
     )
+
+
+def _open_store(folder: Path, stored: Mapping[str, Any]) -> Graph:
+    """The graph of a store: at its path, or at the same place relative to the run folder."""
+    paths = [Path(stored["path"]), folder / stored["relative_path"]]
+    path = next((path for path in paths if is_store(path)), None)
+    if path is None:
+        raise InputError(
+            f"the graph of {folder} is in the store {paths[0]}, which does not exist; put it back "
+            "or import the tables again"
+        )
+    data = open_store(path)
+    if data.store is None or data.store.digest != stored["digest"]:
+        raise InputError(
+            f"{path} is not the store that {folder} was fitted on: its content differs; put the "
+            "old one back, or fit again with --overwrite"
+        )
+    return data.graph
 
 
 def _table_of(

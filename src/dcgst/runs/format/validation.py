@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import warnings
 from collections.abc import Mapping, Sequence
@@ -18,21 +17,24 @@ from dcgst.evaluate.calibration import Calibration
 from dcgst.graph import Graph
 from dcgst.io import Columns, FeatureEncoder
 from dcgst.io.features import KINDS
-from dcgst.io.files import open_file
 from dcgst.methods import METHODS
 from dcgst.methods.core.trace import NOT_LABELED
 from dcgst.runs.format.layout import (
+    ALWAYS,
     CANDIDATE_TABLE,
     METRICS,
     MODELS,
     NODE_TABLE,
+    OF_STORE,
+    OF_TABLES,
     PREDICTIONS,
+    PREDICTIONS_PARQUET,
     RUN,
-    VERIFIED,
+    digest_of_file,
     seal,
 )
 
-DERIVED = (PREDICTIONS, CANDIDATE_TABLE, METRICS)
+DERIVED = (PREDICTIONS, PREDICTIONS_PARQUET, CANDIDATE_TABLE, METRICS)
 """Files for people, which are never read back."""
 
 REQUIRED: dict[str, type] = {
@@ -57,17 +59,16 @@ def verify_digests(folder: Path, info: Mapping[str, Any]) -> None:
     files = info.get("files")
     if info != seal(info) or not isinstance(files, dict):
         raise InputError(f"{folder / RUN} was changed or damaged; fit again with --overwrite")
-    expected = set(VERIFIED)
+    expected = {*ALWAYS, *(OF_STORE if info.get("store") else OF_TABLES)}
     for name, key in ((MODELS, "models"), (NODE_TABLE, "node_columns")):
         if not info.get(key):
-            expected.remove(name)
+            expected.discard(name)
     if set(files) != expected:
         raise InputError(f"{folder / RUN} lists other files than a run has; fit again")
     for name, digest in files.items():
         path = folder / name
         try:
-            with open_file(path) as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+            found = digest_of_file(path)
         except InputError as error:
             raise InputError(f"{error}; restore it, or fit again with --overwrite") from error
         if found == digest:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.lib.format as npy
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
@@ -19,10 +20,12 @@ from safetensors.torch import save
 from torch import Tensor
 
 from dcgst.errors import InputError
-from dcgst.files import rows_to_csv, write_bytes, write_text
+from dcgst.files import replacing, rows_to_csv, write_bytes, write_text
 from dcgst.graph import Graph
+from dcgst.memory import forget
 from dcgst.methods import Result
 from dcgst.methods.core.trace import CANDIDATE
+from dcgst.numerics.matrix import row_ranges
 from dcgst.runs.format.layout import (
     ARRAYS,
     CANDIDATE_TABLE,
@@ -31,18 +34,23 @@ from dcgst.runs.format.layout import (
     METRICS,
     MODELS,
     NODE_TABLE,
+    OF_STORE,
     PREDICTIONS,
+    PREDICTIONS_PARQUET,
+    PROBABILITIES,
     RUN,
     Stored,
     digest_of,
+    digest_of_file,
     seal,
 )
+from dcgst.runs.predictions import Predictions
 
 
 def write(
     folder: Path,
     stored: Stored,
-    predictions: Sequence[Mapping[str, Any]],
+    predictions: Predictions,
     metrics: Mapping[str, Any],
     *,
     spreadsheet: bool,
@@ -52,15 +60,22 @@ def write(
     Args:
         folder: the run folder.
         stored: what to write; the digests of the files are added to its ``info``.
-        predictions: rows of ``predictions.csv``.
+        predictions: content of ``predictions.csv`` or, if the graph is in a store,
+            ``predictions.parquet``.
         metrics: content of ``metrics.json``.
         spreadsheet: whether ``predictions.csv`` must be safe to open in a spreadsheet.
     """
     result = stored.result
     if not all(np.isfinite(list(record.values())).all() for record in result.history):
         raise InputError("training diverged: the shift is not finite; try a smaller lr")
+    if stored.info.get("store"):
+        written: tuple[str, ...] = OF_STORE
+        _write_probabilities(folder / PROBABILITIES, result.proba)
+        predictions.write_parquet(folder / PREDICTIONS_PARQUET)
+    else:
+        written = (PREDICTIONS,)
+        predictions.write_csv(folder / PREDICTIONS, spreadsheet=spreadsheet)
     contents = {
-        PREDICTIONS: rows_to_csv(predictions, spreadsheet=spreadsheet).encode(),
         HISTORY: rows_to_csv(result.history).encode(),
         CANDIDATE_TABLE: _candidates_to_csv(result.candidates, stored.graph),
         ARRAYS: _arrays_to_npz(stored),
@@ -75,9 +90,22 @@ def write(
         contents[MODELS] = save(_tensors_of(result))
     for name, content in contents.items():
         write_bytes(folder / name, content)
-    stored.info["files"] = {name: digest_of(content) for name, content in contents.items()}
+    stored.info["files"] = {
+        **{name: digest_of_file(folder / name) for name in written},
+        **{name: digest_of(content) for name, content in contents.items()},
+    }
     write_text(folder / RUN, json.dumps(seal(stored.info), indent=1, allow_nan=False) + "\n")
     shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
+
+
+def _write_probabilities(path: Path, proba: NDArray[np.float32]) -> None:
+    """Write an ``.npy`` file in blocks."""
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        header = npy.header_data_from_array_1_0(proba)
+        npy.write_array_header_2_0(file, {**header, "fortran_order": False})
+        for nodes in row_ranges(len(proba)):
+            file.write(np.ascontiguousarray(proba[nodes]).tobytes())
+            forget(proba)
 
 
 def _tensors_of(result: Result) -> dict[str, Tensor]:
@@ -127,35 +155,42 @@ def _to_csv(
 
 
 def _arrays_to_npz(stored: Stored) -> bytes:
+    """The arrays of graph, split and result; without those that are in a store or another file."""
     graph, split, result = stored.graph, stored.split, stored.result
-    features = sp.csr_array(graph.features)
     tables = {"candidates": result.candidates, "edge_probabilities": result.edge_probabilities}
     columns = {
         f"{table}_{name}": rows[name]
         for table, rows in tables.items()
         for name in rows.dtype.names or ()
     }
-    buffer = io.BytesIO()
     arrays: dict[str, Any] = dict(
-        adjacency_data=graph.adjacency.data,
-        adjacency_indices=graph.adjacency.indices,
-        adjacency_indptr=graph.adjacency.indptr,
-        features_data=features.data,
-        features_indices=features.indices,
-        features_indptr=features.indptr,
-        features_shape=np.array(features.shape),
-        features_dense=np.array(not sp.issparse(graph.features)),
         labels=graph.labels,
-        ids=graph.ids.astype("U") if graph.ids.dtype == object else graph.ids,
         class_names=np.array(graph.class_names, dtype="U"),
         train=split.train[0],
         val=split.val[0],
         pool=split.pool[0],
         test=split.test(graph)[0],
-        proba=result.proba,
         labeled_stage=result.labeled_stage,
         agreement=result.agreement,
         **columns,
     )
+    if not stored.info.get("store"):
+        arrays |= _graph_arrays(graph) | {"proba": result.proba}
+    buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)
     return buffer.getvalue()
+
+
+def _graph_arrays(graph: Graph) -> dict[str, Any]:
+    features = sp.csr_array(graph.features)
+    return {
+        "adjacency_data": graph.adjacency.data,
+        "adjacency_indices": graph.adjacency.indices,
+        "adjacency_indptr": graph.adjacency.indptr,
+        "features_data": features.data,
+        "features_indices": features.indices,
+        "features_indptr": features.indptr,
+        "features_shape": np.array(features.shape),
+        "features_dense": np.array(not sp.issparse(graph.features)),
+        "ids": graph.ids.astype("U") if graph.ids.dtype == object else graph.ids,
+    }
