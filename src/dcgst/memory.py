@@ -61,6 +61,23 @@ def limit_memory(size: int) -> None:
 
 
 @contextlib.contextmanager
+def unlimited_addresses() -> Iterator[None]:
+    """Let allocations exceed the limit of :func:`limit_memory`.
+
+    For libraries that observe a limit of their own, but reserve addresses that they do not use.
+    """
+    if resource is None:
+        yield
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+@contextlib.contextmanager
 def no_collection() -> Iterator[None]:
     """Pause garbage collection.
 

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN, Graph
-from dcgst.memory import check_memory
+from dcgst.memory import available_memory, check_memory
 from dcgst.methods import Method
 from dcgst.methods.core.runner import fits_sample
 
@@ -38,10 +38,18 @@ def check_graph(graph: Graph) -> None:
         )
 
 
-def memory_needed(graph: Graph, model: Method) -> int:
-    """Approximate peak memory of a fit on a CPU, in bytes; measured on graphs of known size."""
+def memory_needed(graph: Graph, model: Method, *, in_store: bool = False) -> int:
+    """Approximate peak memory of a fit on a CPU, in bytes; measured on graphs of known size.
+
+    Args:
+        graph: the graph.
+        model: the method.
+        in_store: whether the graph is in a store.
+    """
     stored = graph.features.nnz if sp.issparse(graph.features) else graph.features.size
     if fits_sample(model, graph):
+        if in_store:
+            return int(2e9 + 200 * graph.num_nodes)
         # The fit itself needs little; the files of a run folder are made in memory.
         per_node = 1500 + 40 * graph.num_classes
         return int(1.5e9 + graph.num_nodes * per_node + 12 * stored + 30 * graph.num_edges)
@@ -57,11 +65,14 @@ def memory_needed(graph: Graph, model: Method) -> int:
     )
 
 
-def check_fit_memory(graph: Graph, model: Method) -> None:
-    """Raise if a fit needs more memory than is available."""
+def check_fit_memory(graph: Graph, model: Method, *, in_store: bool = False) -> None:
+    """Raise if a fit needs more memory than is available; arguments of :func:`memory_needed`."""
+    small = memory_needed(graph, model, in_store=True) < available_memory()
+    remedy = "use a machine with more memory, or a part of the graph"
+    if not in_store and small:
+        remedy = "import the tables into a store (dcgst import): a fit of a store needs less"
     check_memory(
-        memory_needed(graph, model),
+        memory_needed(graph, model, in_store=in_store),
         f"{graph.num_nodes:,} nodes with {graph.num_classes:,} classes need",
-        "use a machine with more memory, or a part of the graph; DCGST().fit in Python stores no "
-        "run and needs less",
+        remedy,
     )

@@ -94,7 +94,7 @@ def fit(
         # Held-out labels are as biased as the others.
         model = type(model)(**{**model.get_params(), "random_validation": False})
     check_split(graph, split)
-    check_fit_memory(graph, model)
+    check_fit_memory(graph, model, in_store=data.store is not None)
     folder = Path(folder)
     name = METHODS.name_of(type(model))
     identity = folder_format.identity(graph, split, name, model.config(), data.store)

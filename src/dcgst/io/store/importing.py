@@ -25,7 +25,7 @@ from dcgst.io.store.job import Job, Plan, Progress
 from dcgst.io.store.nodes import import_ids, import_nodes
 from dcgst.io.store.sql import Database, source_of
 from dcgst.io.table_files import read_head
-from dcgst.memory import available_memory
+from dcgst.memory import available_memory, unlimited_addresses
 
 WORK = "import"
 """Folder within a store for an import that is not complete."""
@@ -88,7 +88,7 @@ def import_tables(
     )
     work = _prepare(out, plan, overwrite)
     memory = memory or available_memory() // 2
-    with Database(work, memory // 2) as database:
+    with unlimited_addresses(), Database(work, memory // 2) as database:
         database.view("nodes", source_of(nodes, node_head.names, node_delimiter, header=True))
         database.view("edges", source_of(edges, edge_head.names, edge_delimiter, header=header))
         job = Job(plan, out, work, database, memory, progress)

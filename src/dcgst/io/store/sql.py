@@ -138,7 +138,8 @@ class Database:
         found = {}
         for column in columns:
             mean, std, binary, wrong, example = (next(values) for _ in range(5))
-            found[column] = Statistics(mean or 0.0, std or 0.0, bool(binary), wrong, example or "")
+            mean, std = _without_noise(mean or 0.0, std or 0.0)
+            found[column] = Statistics(mean, std, bool(binary), wrong, example or "")
         return found
 
     def categories(self, table: str, column: str) -> tuple[str, ...]:
@@ -163,3 +164,9 @@ def _readable(error: Exception) -> InputError:
     """The first lines of an error of DuckDB; the rest is advice about its options."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     return InputError("the tables cannot be read: " + "; ".join(lines[:4]))
+
+
+def _without_noise(mean: float, std: float) -> tuple[float, float]:
+    """Mean and standard deviation without the digits that depend on the order of summation."""
+    std = float(f"{std:.10g}")
+    return (round(mean / std, 10) * std if std else mean), std
