@@ -66,15 +66,14 @@ def unlimited_addresses() -> Iterator[None]:
 
     For libraries that observe a limit of their own, but reserve addresses that they do not use.
     """
-    if resource is None:
-        yield
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+    limits = resource and resource.getrlimit(resource.RLIMIT_DATA)
+    if limits:
+        resource.setrlimit(resource.RLIMIT_DATA, (limits[1], limits[1]))
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+        if limits:
+            resource.setrlimit(resource.RLIMIT_DATA, limits)
 
 
 @contextlib.contextmanager

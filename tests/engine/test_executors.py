@@ -8,9 +8,11 @@ import sys
 from concurrent.futures import wait
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
+from dcgst import ST, fit, load
 from dcgst.bench.cells import Cell
 from dcgst.bench.grid import run_grid
 from dcgst.bench.protocol import Labels
@@ -99,6 +101,16 @@ def test_a_search_on_a_cluster_has_the_same_scores(cluster, tmp_path):
         for where in (None, cluster)
     ]
     assert found[0] == found[1]
+
+
+def test_a_fit_on_a_cluster_has_the_same_result(cluster, tmp_path):
+    graph = load("synthetic")
+    runs = [
+        fit(graph, tmp_path / name, ST(replicas=3, stages=2, epochs=5, hidden=8), ray=ray_address)
+        for name, ray_address in (("here", None), ("ray", cluster))
+    ]
+    np.testing.assert_allclose(runs[0].result.proba, runs[1].result.proba, atol=1e-5)
+    assert len(runs[1].result.models) == 3
 
 
 def test_without_a_cluster_the_message_says_how_to_start_one():

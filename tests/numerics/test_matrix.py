@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 import torch
 
+from dcgst.datasets import synthetic
+from dcgst.engine.executors import in_parallel, open_pool
+from dcgst.engine.progress import reporting_to
 from dcgst.numerics import matrix as module
-from dcgst.numerics.matrix import Workspace
+from dcgst.numerics.matrix import Workspace, open_workspace
+from dcgst.numerics.neighbors import Neighbors
+from dcgst.numerics.operations import Means, Smoothing
+
+NEIGHBORS = Neighbors(synthetic(23, 2).adjacency, weighted=False)
+
+
+@dataclass
+class Function:
+    """A function of a block as an operation."""
+
+    compute: Callable
+    steps: int = 1
+
+    def __call__(self, neighbors, block, on_step):
+        yield from self.compute(block)
+        on_step()
 
 
 @pytest.fixture
@@ -40,7 +63,8 @@ def test_new_matrices_from_columns(workspace, values):
         block += 1
         yield block
 
-    twice, more = workspace.from_columns(["twice", "more"], source, compute)
+    names = ["twice", "more"]
+    twice, more = workspace.from_columns(names, source, Function(compute), NEIGHBORS, "")
     assert torch.equal(twice.rows(slice(None)), 2 * values)
     assert torch.equal(more.rows(slice(None)), 2 * values + 1)
     assert torch.equal(source.rows(slice(None)), values), "the source does not change"
@@ -61,11 +85,11 @@ def test_complete_files_are_not_computed_again(tmp_path, values):
     first = Workspace(tmp_path, columns=3)
     source = first.from_rows("m", (23, 7), rows)
     with pytest.raises(KeyboardInterrupt):
-        first.from_columns(["next"], source, columns)
+        first.from_columns(["next"], source, Function(columns), NEIGHBORS, "")
     assert first.find(["next"], (23, 7)) is None
     again = Workspace(tmp_path, columns=3)
     source = again.from_rows("m", (23, 7), rows)
-    (found,) = again.from_columns(["next"], source, columns)
+    (found,) = again.from_columns(["next"], source, Function(columns), NEIGHBORS, "")
     assert calls == ["rows", "columns", "columns", "columns", "columns"], "one block is lost"
     assert torch.equal(found.rows(slice(None)), values + 1)
     assert again.find(["next"], (23, 7)) is not None
@@ -97,3 +121,39 @@ def test_an_interrupted_matrix_is_not_complete(tmp_path, values):
     assert np.array_equal(
         workspace.from_rows("m", (23, 7), lambda nodes: values[nodes]).rows(slice(None)), values
     )
+
+
+@pytest.mark.parametrize("operation", [Smoothing(0.1, (2, 5)), Means(2)])
+def test_blocks_in_other_processes(tmp_path, values, operation):
+    def compute(folder):
+        workspace = Workspace(folder, columns=3)
+        source = workspace.from_rows("m", (23, 7), lambda nodes: values[nodes])
+        found = workspace.from_columns(["a", "b"], source, operation, NEIGHBORS, "title")
+        return [matrix.rows(slice(None)) for matrix in found]
+
+    told = []
+    with reporting_to(lambda *event: told.append(event)):
+        here = compute(tmp_path / "here")
+        assert told[-1] == ("title", 1.0)
+        with open_pool(2) as pool, in_parallel(pool):
+            there = compute(tmp_path / "there")
+    assert told[-1] == ("title", 1.0)
+    assert all(torch.equal(*pair) for pair in zip(here, there, strict=True))
+
+
+def test_operations_can_be_sent(values):
+    again = pickle.loads(pickle.dumps((Smoothing(0.1, (2,)), NEIGHBORS)))
+    (found,) = again[0](again[1], values.clone(), lambda: None)
+    (expected,) = Smoothing(0.1, (2,))(NEIGHBORS, values.clone(), lambda: None)
+    assert torch.equal(found.clone(), expected)
+
+
+def test_a_workspace_keeps_its_number_of_columns(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "available_memory", lambda: 10_000)
+    with open_workspace(100, 60, tmp_path) as first:
+        assert 1 <= first.columns < 60
+    monkeypatch.setattr(module, "available_memory", lambda: 1 << 30)
+    with open_workspace(100, 60, tmp_path) as again:
+        assert (again.folder, again.columns) == (tmp_path, first.columns)
+    with open_workspace(100, 60, tmp_path / "other") as other:
+        assert other.folder is None

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from rich.table import Table
 
 from dcgst.cli.graph_options import with_graph_options
-from dcgst.cli.output import JsonOption, QuietOption, cell, console, print_json, say
+from dcgst.cli.output import JsonOption, QuietOption, cell, console, print_json, progress, say
 from dcgst.insight import Diagnosis, diagnose
 from dcgst.io import Input
 from dcgst.runs.checks import check_graph
@@ -26,7 +26,8 @@ def command(
     """Measure how few, how biased and how well connected the labels are."""
     graph = read_graph().graph
     check_graph(graph)
-    diagnosis = diagnose(graph)
+    with progress("diagnose", 1.0, quiet or json):
+        diagnosis = diagnose(graph)
     if json:
         print_json({**asdict(diagnosis), "headline": diagnosis.headline})
     else:

@@ -10,12 +10,12 @@ import typer
 
 from dcgst.cli.fit_output import AuditOption, LabelsOption, PriorOption, fit_and_show
 from dcgst.cli.graph_options import with_graph_options
-from dcgst.cli.output import JsonOption, QuietOption, SpreadsheetOption, check_folder
+from dcgst.cli.output import JsonOption, QuietOption, RayOption, SpreadsheetOption, check_folder
 from dcgst.cli.settings import make_method, split_pairs
 from dcgst.io import Input
 from dcgst.methods import METHODS, Method
 from dcgst.methods.core.params import parse_setting
-from dcgst.runs import REPLICAS
+from dcgst.runs import REPLICAS, default_replicas
 
 
 @with_graph_options
@@ -31,7 +31,10 @@ def command(
         typer.Option("--set", metavar="NAME=VALUE", help="A setting; may be repeated."),
     ] = None,
     replicas: Annotated[
-        int | None, typer.Option(min=1, help=f"Fits to average.  [default: {REPLICAS}]")
+        int | None,
+        typer.Option(
+            min=1, help=f"Fits to average.  [default: {REPLICAS}; 1 from a million nodes on]"
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     prior: PriorOption = None,
@@ -47,6 +50,7 @@ def command(
     report: Annotated[bool, typer.Option(help="Write the report.")] = True,
     spreadsheet: SpreadsheetOption = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    ray: RayOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -55,6 +59,8 @@ def command(
     model = _method(name, preset, pairs, replicas, seed, device)
     check_folder(out)
     data = read_graph()
+    if replicas is None and "replicas" not in split_pairs(pairs):
+        model.set_params(replicas=min(model.replicas, default_replicas(data.graph)))
     fit_and_show(
         data,
         out,
@@ -65,6 +71,7 @@ def command(
         resume=resume,
         overwrite=overwrite,
         spreadsheet=spreadsheet,
+        ray=ray,
         report=report,
         json=json,
         quiet=quiet,

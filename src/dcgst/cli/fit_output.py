@@ -10,7 +10,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from dcgst.cli.output import cell, console, errors, print_json, say, training_progress
+from dcgst.cli.output import cell, console, errors, print_json, progress, say, training_progress
 from dcgst.insight import diagnose, write_report
 from dcgst.insight.diagnosis import Diagnosis
 from dcgst.insight.expectation import expectation
@@ -55,6 +55,7 @@ def fit_and_show(
     resume: bool,
     overwrite: bool,
     spreadsheet: bool = False,
+    ray: str | None = None,
     report: bool,
     json: bool,
     quiet: bool,
@@ -78,12 +79,14 @@ def fit_and_show(
                 overwrite=overwrite,
                 spreadsheet=spreadsheet,
                 callbacks=[callback],
+                ray=ray,
             )
     except KeyboardInterrupt:
         say(f"Interrupted. Repeat the command with --resume to continue in {out}.", errors)
         raise typer.Exit(130) from None
-    diagnosis = None if json and not report else diagnose(run.graph, run.chosen_labels)
-    page = write_report(run, diagnosis=diagnosis) if report else None
+    with progress("report", 1.0, quiet or json):
+        diagnosis = None if json and not report else diagnose(run.graph, run.chosen_labels)
+        page = write_report(run, diagnosis=diagnosis) if report else None
     if json or diagnosis is None:
         print_json(_facts(run))
         return

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from dcgst.engine.progress import reporting_to
 from dcgst.engine.training import Callback, EpochEnd, StageEnd
 from dcgst.errors import InputError
 from dcgst.text import printable
@@ -121,18 +122,32 @@ class ProgressBar:
         )
         self.task = self.bar.add_task(title, total=None)
         self.started = self.updated = time.monotonic()
+        self.name = ""
 
     def describe(self, text: str) -> None:
         """Show a text after the title."""
         self.bar.update(self.task, description=f"{self.title}: {text}")
 
-    def advance_to(self, completed: float) -> None:
-        """Set the completed amount of work."""
+    def show_task(self, name: str, share: float) -> None:
+        """Show a task with a bar and a remaining time of its own; see ``engine.progress``."""
+        if name != self.name:
+            self.name = name
+            self.bar.reset(self.task, total=None, description=f"{self.title}: {name}")
+        self.advance_to(share, 1.0)
+
+    def show_trainings(self) -> None:
+        """Show the whole bar again after a task."""
+        if self.name:
+            self.name = ""
+            self.bar.reset(self.task, total=None, description=self.title)
+
+    def advance_to(self, completed: float, total: float | None = None) -> None:
+        """Set the completed amount of work; ``total`` if it is not that of the whole bar."""
         now = time.monotonic()
         if now - self.started > 1 and now - self.updated > 0.1:
             self.updated = now
             self.bar.start()
-            self.bar.update(self.task, total=self.total, completed=completed)
+            self.bar.update(self.task, total=total or self.total, completed=completed)
 
 
 @contextmanager
@@ -140,7 +155,8 @@ def progress(title: str, total: float, quiet: bool) -> Iterator[ProgressBar]:
     """Show a progress bar while the block runs."""
     bar = ProgressBar(title, total, quiet)
     try:
-        yield bar
+        with reporting_to(bar.show_task):
+            yield bar
     finally:
         bar.bar.stop()
 
@@ -160,6 +176,7 @@ def training_progress(title: str, trainings: int, quiet: bool) -> Iterator[Callb
                     f"{record['labeled']:.0f} labels"
                 )
                 return
+            bar.show_trainings()
             part = (event.number + 1) / event.total
             replicas = event.loss.numel()
             bar.advance_to(finished + part * replicas)

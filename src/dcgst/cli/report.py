@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dcgst.cli.output import say
+from dcgst.cli.output import progress, say
 from dcgst.cli.run_options import RunArgument, check_out
 from dcgst.insight import write_report
 from dcgst.runs import open_run
@@ -28,4 +28,6 @@ def command(
     run = open_run(folder)
     if out is not None and out.resolve() != (folder / REPORT).resolve():
         check_out(out, json=False, run=folder)
-    say(str(write_report(run, out)))
+    with progress("report", 1.0, quiet=False):
+        path = write_report(run, out)
+    say(str(path))

@@ -8,7 +8,16 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from dcgst.cli.output import JsonOption, SpreadsheetOption, cell, console, print_json, say, say_next
+from dcgst.cli.output import (
+    JsonOption,
+    SpreadsheetOption,
+    cell,
+    console,
+    print_json,
+    progress,
+    say,
+    say_next,
+)
 from dcgst.cli.run_options import OutOption, RunArgument, check_new_table, check_out
 from dcgst.errors import unknown_name
 from dcgst.files import next_folder, write_rows
@@ -47,9 +56,10 @@ def command(
     if class_name is not None and class_name not in graph.class_names:
         raise unknown_name("class of the run", class_name, graph.class_names)
     focus = None if class_name is None else graph.class_names.index(class_name)
-    found = suggest(
-        graph, run.result.proba, run.split.given[0], count, focus=focus, top=top, seed=seed
-    )
+    with progress("suggest", 1.0, quiet=json):
+        found = suggest(
+            graph, run.result.proba, run.split.given[0], count, focus=focus, top=top, seed=seed
+        )
     rows = [_row(run, suggestion) for suggestion in found.nodes]
     random = draw_audit(run, audit, seed=seed).tolist() if audit else []
     if json:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextvars import ContextVar
 from multiprocessing import get_context
 from typing import Any
 
@@ -37,6 +38,30 @@ def open_pool(workers: int, ray: str | None = None, *, gpu: bool = False) -> Exe
             workers, mp_context=get_context("spawn"), initializer=init_worker
         )
     return RayExecutor(ray, workers, gpu=gpu)
+
+
+_pool: ContextVar[Executor | None] = ContextVar("pool", default=None)
+
+
+@contextlib.contextmanager
+def in_parallel(pool: Executor) -> Iterator[None]:
+    """Run computations of the block that can be divided in the processes of a pool."""
+    token = _pool.set(pool)
+    try:
+        yield
+    finally:
+        _pool.reset(token)
+
+
+def current_pool() -> Executor | None:
+    """The pool of :func:`in_parallel`; None: compute everything in this process."""
+    return _pool.get()
+
+
+def tasks_at_once() -> int:
+    """Tasks of the current pool that share the memory of one machine."""
+    pool = current_pool()
+    return pool.per_machine if isinstance(pool, RayExecutor) else 1
 
 
 def init_worker() -> None:
@@ -79,6 +104,9 @@ class RayExecutor(Executor):
                     f"there is no Ray cluster at {address!r}; start one with `ray start --head`, "
                     "or use --ray local"
                 ) from error
+        nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+        cpus = [node["Resources"].get("CPU", 1) for node in nodes if node["Alive"]]
+        self.per_machine = max(1, int(max(cpus, default=1)))
         gpus = 1 / TASKS_PER_GPU if gpu else 0
         self._run = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=RETRIES)(_run)
 

@@ -35,13 +35,14 @@ from dcgst.graph.cleaning import (
 )
 from dcgst.graph.csr import MAX_ROWS, checked_csr
 from dcgst.graph.ids import find_ids
+from dcgst.graph.references import ByReference
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Graph:
+class Graph(ByReference):
     """An undirected graph with node features and a class for some or all nodes.
 
     Create one with :meth:`from_edges`, :meth:`from_scipy` or :meth:`from_pyg`. They clean the

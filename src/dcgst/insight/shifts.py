@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dcgst.engine.progress import counted
 from dcgst.graph import Graph
 from dcgst.numerics.components import smoothed_components
 from dcgst.numerics.neighbors import Neighbors
@@ -66,7 +67,7 @@ def position_distances(graph: Graph, sets: NodeSets) -> NDArray[np.float64]:
     neighbors, n = Neighbors(graph.adjacency, graph.weighted), graph.num_nodes
     from_all = _pagerank(neighbors, torch.full((n, 1), 1 / n))
     found = []
-    for first in range(0, len(sets), SETS_AT_ONCE):
+    for first in counted("diagnosis", range(0, len(sets), SETS_AT_ONCE)):
         some = sets[first : first + SETS_AT_ONCE]
         start = torch.zeros(n, len(some))
         for column, nodes in enumerate(some):

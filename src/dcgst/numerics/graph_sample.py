@@ -83,6 +83,10 @@ class GraphSample(GraphTensors):
     def neighbor_factor(self) -> Tensor:
         return self.factor
 
+    def prepare(self) -> None:
+        """Compute the matrices that every fit reads."""
+        _ = self.views, self.propagated
+
     def smooth(self, values: NodeFunction, by: Filter, name: str) -> NodeFunction:
         return self.graph.smooth(values, by, name)
 

@@ -14,12 +14,14 @@ from dcgst.graph import FeatureMatrix
 from dcgst.memory import forget
 from dcgst.numerics.columns import MOST_COLUMNS, ColumnWeights, leading_directions, times
 from dcgst.numerics.graph_tensors import NodeFunction
+from dcgst.numerics.large_rows import LargeRows
 from dcgst.numerics.matrix import Matrix, Nodes, Workspace, row_ranges
 from dcgst.numerics.neighbors import Neighbors
 from dcgst.numerics.normalize import Features, to_features, unit_rows
+from dcgst.numerics.operations import Means, Smoothing
 from dcgst.numerics.propagation import DIMENSIONS, HOPS, SMOOTH, Propagation
 from dcgst.numerics.smoothing import DIMENSIONS as VIEW_DIMENSIONS
-from dcgst.numerics.smoothing import FILTERS, Basis, Filter, Views, views_of
+from dcgst.numerics.smoothing import FILTERS, Basis, Filter
 
 SAMPLE_FOR_DIRECTIONS = 20_000
 """Rows from which the directions of most variance of wide features are computed."""
@@ -116,7 +118,7 @@ class LargeGraph:
     @cached_property
     def smoothed(self) -> list[list[Matrix]]:
         """For each filter, the smoothed weighted and plain features."""
-        versions = {"weighted": self.weighted_rows, "plain": self.plain_rows}
+        versions = {"weighted features": self.weighted_rows, "features": self.plain_rows}
         found: list[list[Matrix]] = [[] for _ in FILTERS]
         for name, rows in versions.items():
             directions = self.directions(rows)
@@ -148,40 +150,33 @@ class LargeGraph:
         source = values if isinstance(values, Matrix) else None
         for teleport in dict.fromkeys(by.teleport for by in filters):
             same = sorted((by for by in filters if by.teleport == teleport), key=lambda f: f.hops)
-            hops = [by.hops for by in same]
-            names = [f"{name}-{teleport:g}-{count}" for count in hops]
+            hops = tuple(by.hops for by in same)
+            names = [f"{name.replace(' ', '-')}-{teleport:g}-{count}" for count in hops]
             matrices = self.workspace.find(names, shape)
             if matrices is None:
                 if not isinstance(values, Matrix):
                     source = source or self.workspace.from_rows(name, shape, values)
                 assert source is not None
-                sums = self.row_sums(teleport, tuple(hops)) if means else None
-
-                def compute(
-                    block: Tensor,
-                    teleport: float = teleport,
-                    hops: list[int] = hops,
-                    sums: list[Tensor] | None = sums,
-                ) -> Iterator[Tensor]:
-                    for number, z in enumerate(self.neighbors.smooth(block, teleport, hops)):
-                        yield z if sums is None else z.div_(sums[number])
-
-                matrices = self.workspace.from_columns(names, source, compute)
+                sums = self.row_sums(teleport, hops) if means else None
+                smoothing = Smoothing(teleport, hops, sums)
+                matrices = self.workspace.from_columns(
+                    names, source, smoothing, self.neighbors, f"propagation of {name}"
+                )
             found.update(zip(same, matrices, strict=True))
         if source is not None and source is not values:
             source.delete()
         return found
 
-    def row_sums(self, teleport: float, hops: tuple[int, ...]) -> list[Tensor]:
+    def row_sums(self, teleport: float, hops: tuple[int, ...]) -> tuple[Tensor, ...]:
         """``(n, 1)`` the smoothed constant one after each number of hops."""
         if (teleport, hops) not in self._row_sums:
             ones = torch.ones(self.num_nodes, 1)
             smoothed = self.neighbors.smooth(ones, teleport, hops)
-            self._row_sums[teleport, hops] = [sums.clone() for sums in smoothed]
+            self._row_sums[teleport, hops] = tuple(sums.clone() for sums in smoothed)
         return self._row_sums[teleport, hops]
 
     @cached_property
-    def _row_sums(self) -> dict[tuple[float, tuple[int, ...]], list[Tensor]]:
+    def _row_sums(self) -> dict[tuple[float, tuple[int, ...]], tuple[Tensor, ...]]:
         return {}
 
     @cached_property
@@ -223,18 +218,14 @@ class LargeGraph:
             "0-hops", shape, lambda nodes: found.project(self.feature_rows(nodes))
         )
         names = [name.replace(" ", "-") for name in HOPS[1:]]
-        hops = self.workspace.from_columns(names, zero, self._hops)
-        pagerank = self.smooth_by([SMOOTH], "pagerank", shape, zero, means=True)[SMOOTH]
+        hops = self.workspace.from_columns(
+            names, zero, Means(len(names)), self.neighbors, "propagation by hops"
+        )
+        pagerank = self.smooth_by([SMOOTH], "projected features", shape, zero, means=True)[SMOOTH]
         matrices = [zero, *hops, pagerank]
         means = torch.stack([self.mean(matrix) for matrix in matrices])
         final = Propagation(weights.factor, weights.center, projection, offset, means, degree)
         return final, matrices
-
-    def _hops(self, block: Tensor) -> Iterator[Tensor]:
-        other = torch.empty_like(block)
-        for _ in HOPS[1:]:
-            block, other = self.neighbors.means(block, other), block
-            yield block
 
     def mean(self, matrix: Matrix) -> Tensor:
         """``(d,)`` mean of the rows."""
@@ -258,42 +249,3 @@ def product_with(
 ) -> Callable[[Nodes], Tensor]:
     """A function that returns features of some nodes, projected to directions."""
     return lambda nodes: times(rows(nodes), directions)
-
-
-class LargeRows:
-    """What models read of some nodes of a large graph, read when it is needed.
-
-    Args:
-        graph: the graph.
-        nodes: the nodes.
-    """
-
-    def __init__(self, graph: LargeGraph, nodes: Nodes) -> None:
-        self.graph, self.nodes = graph, nodes
-
-    @cached_property
-    def x(self) -> Features:
-        return self.graph.feature_rows(self.nodes, self.graph.scale)
-
-    @cached_property
-    def propagated(self) -> dict[str, Tensor]:
-        matrices = [matrix.rows(self.nodes) for matrix in self.graph.hop_matrices]
-        degrees = self.graph.neighbors.degrees[self.nodes]
-        return self.graph.propagation.normalize(matrices, degrees)
-
-    def propagated_by(self, propagation: Propagation) -> dict[str, Tensor]:
-        """The same: models are fitted to a sample of the same graph."""
-        return self.propagated
-
-    @cached_property
-    def views(self) -> list[Views]:
-        return [
-            views_of(
-                bases,
-                [
-                    basis.scores(matrix.rows(self.nodes))
-                    for basis, matrix in zip(bases, matrices, strict=True)
-                ],
-            )
-            for bases, matrices in zip(self.graph.bases, self.graph.smoothed, strict=True)
-        ]

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import as_completed
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dcgst.files import TEMPORARY
+from dcgst.engine.executors import current_pool, tasks_at_once
+from dcgst.engine.progress import Task, counted
+from dcgst.files import TEMPORARY, write_text
 from dcgst.memory import available_memory, forget
+from dcgst.numerics.neighbors import Neighbors
+from dcgst.numerics.operations import Operation, compute_files
 
 Nodes = slice | Tensor
 """A range of nodes, or their positions."""
 
 ROWS = 1 << 16
 """Rows that are computed at a time."""
+
+COLUMNS = "columns.txt"
+"""File with the number of columns that are computed at a time."""
 
 NUMBER = 4
 """Bytes of a number."""
@@ -127,9 +136,10 @@ class Workspace:
         """
         widths = self._widths(shape)
         ranges = list(row_ranges(shape[0]))
+        rows = counted(f"computation of {name}", ranges)
         if self.folder is None:
             blocks = [torch.empty(shape[0], width) for width in widths]
-            for nodes in ranges:
+            for nodes in rows:
                 for block, part in zip(blocks, torch.split(compute(nodes), widths, 1), strict=True):
                     block[nodes] = part
             return Matrix(shape, blocks, widths)
@@ -139,7 +149,7 @@ class Workspace:
         paths = self._paths(name, shape)
         with ExitStack() as stack:
             files = [stack.enter_context(_partial(path).open("wb")) for path in paths]
-            for nodes in ranges:
+            for nodes in rows:
                 for file, part in zip(files, torch.split(compute(nodes), widths, 1), strict=True):
                     part.contiguous().numpy().tofile(file)
         for path in paths:
@@ -150,31 +160,36 @@ class Workspace:
         self,
         names: Sequence[str],
         source: Matrix,
-        compute: Callable[[Tensor], Iterable[Tensor]],
+        operation: Operation,
+        neighbors: Neighbors,
+        title: str,
     ) -> list[Matrix]:
         """Create matrices from each block of columns of another.
+
+        Blocks in files are computed in parallel if there is a pool of processes.
 
         Args:
             names: of the files of each matrix.
             source: the other matrix.
-            compute: yields the block ``(n, k)`` of each new matrix. It may change its argument, and
-                a result may be changed once the next is asked for.
+            operation: computes the blocks of the new matrices.
+            neighbors: the edges.
+            title: what is done, for the user.
         """
+        task = Task(title, len(source.blocks) * operation.steps)
         paths = [self._paths(name, source.shape) for name in names]
-        kept: list[list[Tensor | Path]] = [[] for _ in names]
-        for number, width in enumerate(source.widths):
-            files = [own[number] for own in paths]
-            if self.folder is not None and all(file.exists() for file in files):
-                for own, file in zip(kept, files, strict=True):
-                    own.append(file)
-                continue
-            block = Matrix(source.shape, [source.blocks[number]], [width])
-            for own, file, result in zip(kept, files, compute(next(block.columns())), strict=True):
-                if self.folder is None:
-                    own.append(result.clone())
-                else:
-                    result.numpy().tofile(_partial(file))
-                    own.append(_partial(file).replace(file))
+        if self.folder is not None:
+            todo = [
+                (operation, neighbors, block, width, targets)
+                for block, width, *targets in zip(source.blocks, source.widths, *paths, strict=True)
+                if not all(target.exists() for target in targets)
+            ]
+            run_blocks(todo, task)
+            return [Matrix(source.shape, own, source.widths) for own in paths]
+        kept: list[list[Tensor]] = [[] for _ in names]
+        for block in source.columns():
+            results = operation(neighbors, block, task.advance)
+            for own, result in zip(kept, results, strict=True):
+                own.append(result.clone())
         return [Matrix(source.shape, own, source.widths) for own in kept]
 
     def find(self, names: Sequence[str], shape: tuple[int, int]) -> list[Matrix] | None:
@@ -204,15 +219,22 @@ def open_workspace(
     Args:
         num_rows: of all matrices.
         num_columns: of all matrices together.
-        folder: for files; default a temporary one.
+        folder: for files; default a temporary one. If it has files already, they are used. With
+            a pool of processes, matrices are always in files, which all of them can read.
     """
+    stored = folder and folder / COLUMNS
+    if folder is not None and stored is not None and stored.exists():
+        yield Workspace(folder, int(stored.read_text()))
+        return
     room = SHARE * available_memory() / (NUMBER * num_rows)  # in columns
-    if num_columns < room:
+    shared = folder is not None and current_pool() is not None
+    if num_columns < room and not shared:
         yield Workspace(None, AT_ONCE_IN_MEMORY)
         return
-    at_once = max(1, min(MOST_AT_ONCE, int(room / COPIES)))
+    at_once = max(1, min(MOST_AT_ONCE, int(room / COPIES / tasks_at_once())))
     at_once -= at_once % 16 if at_once > 16 else 0  # whole lines of the cache
-    if folder is not None:
+    if folder is not None and stored is not None:
+        write_text(stored, str(at_once))
         yield Workspace(folder, at_once)
         return
     with tempfile.TemporaryDirectory(prefix="dcgst-") as temporary:
@@ -226,6 +248,20 @@ def empty_like(array: NDArray[np.float32]) -> NDArray[np.float32]:
     folder = Path(array.filename).parent if array.filename else None
     with tempfile.TemporaryFile(dir=folder if folder and folder.exists() else None) as file:
         return np.memmap(file, np.float32, "w+", shape=array.shape)
+
+
+def run_blocks(
+    todo: Sequence[tuple[Operation, Neighbors, Any, int, Sequence[Path]]], task: Task
+) -> None:
+    """Call :func:`compute_files` with each of some arguments, in parallel if there is a pool."""
+    pool = current_pool()
+    if pool is None:
+        for arguments in todo:
+            compute_files(*arguments, on_step=task.advance)
+        return
+    for future in as_completed([pool.submit(compute_files, *arguments) for arguments in todo]):
+        future.result()
+        task.advance(todo[0][0].steps)
 
 
 def _partial(path: Path) -> Path:

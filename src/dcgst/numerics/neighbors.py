@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dcgst.graph.references import ByReference
 from dcgst.memory import forget
 
 ENTRIES = 1 << 22
@@ -21,7 +22,7 @@ Finish = Callable[[slice, Tensor], object]
 """A function that changes the sums ``(m, k)`` of a range of nodes in place."""
 
 
-class Neighbors:
+class Neighbors(ByReference):
     """The edges of a large graph.
 
     Sums are computed on the CPU, by a kernel that prefetches rows. The symmetrically normalized
@@ -83,7 +84,13 @@ class Neighbors:
         degrees = self.degrees.clamp_min(1e-12)
         return self.sums(z, out, lambda nodes, sums: sums.div_(degrees[nodes]))
 
-    def smooth(self, x: Tensor, teleport: float, hops: Collection[int]) -> Iterator[Tensor]:
+    def smooth(
+        self,
+        x: Tensor,
+        teleport: float,
+        hops: Collection[int],
+        on_step: Callable[[], object] = lambda: None,
+    ) -> Iterator[Tensor]:
         r"""Personalized PageRank smoothing, :math:`Z_{k+1} = (1-a)\,\hat A Z_k + a\,X`.
 
         It is computed for :math:`U = S Z` with the scale S, so that two further copies are enough.
@@ -92,6 +99,7 @@ class Neighbors:
             x: ``(n, k)``; it is changed.
             teleport: a.
             hops: numbers of steps after which the result is needed.
+            on_step: called after each step.
 
         Yields:
             ``(n, k)`` for each of them, in ascending order; valid until the next is asked for.
@@ -108,5 +116,6 @@ class Neighbors:
         for step in range(1, max(hops) + 1):
             self.sums(u, other, finish)
             u, other = other, u
+            on_step()
             if step in hops:
                 yield torch.div(u, scale, out=other)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dcgst.engine.device import resolve_device
+from dcgst.engine.executors import in_parallel, open_pool
 from dcgst.engine.training import Callback
 from dcgst.errors import InputError, WriteError
 from dcgst.evaluate.calibration import Calibration, calibrate, calibrated_in_fit
@@ -31,7 +34,15 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 REPLICAS = 5
-"""Default number of replicas."""
+"""Default number of replicas of a fit that is stored."""
+
+MANY_NODES = 1_000_000
+"""Number of nodes from which the default is one replica."""
+
+
+def default_replicas(graph: Graph) -> int:
+    """Number of replicas if the user did not set it."""
+    return REPLICAS if graph.num_nodes < MANY_NODES else 1
 
 
 def fit(
@@ -46,6 +57,7 @@ def fit(
     overwrite: bool = False,
     spreadsheet: bool = False,
     callbacks: Sequence[Callback] = (),
+    ray: str | None = None,
 ) -> Run:
     """Fit a method and store the result in a folder.
 
@@ -53,7 +65,8 @@ def fit(
         source: the result of :func:`dcgst.read`, a :class:`Graph`, PyG ``Data``, or another run,
             whose graph and labels are used.
         folder: where to store the result; it must not exist yet.
-        model: the method; default: that of the other run, or DC-GST with five replicas.
+        model: the method; default: that of the other run, or DC-GST with five replicas (from a
+            million nodes on, one).
         labels: tables of ids and classes to add to the labels.
         audit: tables of ids and classes of nodes that were chosen at random; see
             :func:`dcgst.draw_audit`. These labels determine weights, calibration and class shares,
@@ -64,6 +77,8 @@ def fit(
         spreadsheet: put an apostrophe before text in ``predictions.csv`` that a spreadsheet would
             run as a formula.
         callbacks: called with an event after each epoch and stage.
+        ray: run replicas, and the propagation of a graph in a store, on a Ray cluster: ``auto``,
+            ``local`` or an address. The folder must be on a file system that all machines share.
 
     Example:
         >>> import tempfile
@@ -84,8 +99,8 @@ def fit(
         raise InputError(
             f"the model must be a method such as EM(), got {getattr(model, '__name__', model)!r}"
         )
-    model = model or METHODS["dcgst"](replicas=REPLICAS)
     graph = data.graph
+    model = model or METHODS["dcgst"](replicas=default_replicas(graph))
     check_graph(graph)
     split = Split.known_labels(graph).hold_out(graph, validate, model.seed)
     model.check()
@@ -108,7 +123,8 @@ def fit(
                 )
             return run
         try:
-            run = _fit(data, folder, model, split, callbacks)
+            with _parallel(ray, model):
+                run = _fit(data, folder, model, split, callbacks)
             run.info.update(
                 validate=validate,
                 audited=data.audited,
@@ -129,6 +145,17 @@ def fit(
             folder_format.remove(folder)
             raise
     return run
+
+
+@contextmanager
+def _parallel(ray: str | None, model: Method) -> Iterator[None]:
+    """Use a Ray cluster; nothing if there is none."""
+    if ray is None:
+        yield
+        return
+    gpu = resolve_device(model.device).type == "cuda"
+    with open_pool(os.cpu_count() or 1, ray, gpu=gpu) as pool, in_parallel(pool):
+        yield
 
 
 def _fit(

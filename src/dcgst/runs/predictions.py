@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dcgst.engine.progress import counted
 from dcgst.errors import InputError
 from dcgst.files import columns_to_csv, replacing
 from dcgst.memory import forget
@@ -92,7 +93,7 @@ class Predictions:
 
     def blocks(self) -> Iterator[dict[str, list[Any]]]:
         """The columns for people, in blocks: rounded numbers, and no stage where there is none."""
-        for nodes in row_ranges(len(self)):
+        for nodes in counted("predictions", list(row_ranges(len(self)))):
             yield {name: _readable(name, own) for name, own in self.columns(nodes).items()}
             forget(self.result.proba)
 
@@ -125,7 +126,7 @@ class Predictions:
             ) from error
         with replacing(path) as temporary:
             writer = None
-            for nodes in row_ranges(len(self)):
+            for nodes in counted("predictions", list(row_ranges(len(self)))):
                 columns = {
                     name: pa.array(own, mask=own == NOT_LABELED if name == "stage" else None)
                     for name, own in self.columns(nodes).items()

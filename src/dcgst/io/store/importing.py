@@ -7,6 +7,7 @@ import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from dcgst.engine.progress import Report
 from dcgst.errors import InputError
 from dcgst.files import write_text
 from dcgst.io.columns import (
@@ -21,7 +22,7 @@ from dcgst.io.edges import has_header, header_as_row
 from dcgst.io.features import FeatureEncoder
 from dcgst.io.store import format as files
 from dcgst.io.store.edges import import_edges
-from dcgst.io.store.job import Job, Plan, Progress
+from dcgst.io.store.job import Job, Plan
 from dcgst.io.store.nodes import import_ids, import_nodes
 from dcgst.io.store.sql import Database, source_of
 from dcgst.io.table_files import read_head
@@ -41,7 +42,7 @@ def import_tables(
     drop_unknown: bool = False,
     memory: int | None = None,
     overwrite: bool = False,
-    progress: Progress = lambda _step, _share: None,
+    progress: Report = lambda _step, _share: None,
 ) -> tuple[str, ...]:
     """Import a node table and an edge table into a store.
 

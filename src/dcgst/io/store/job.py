@@ -8,15 +8,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from dcgst.engine.progress import Report
 from dcgst.files import write_text
 from dcgst.io.columns import EdgeColumns, NodeColumns
 from dcgst.io.store.sql import Database
 
 BATCH = 100_000
 """Rows that are converted at a time."""
-
-Progress = Callable[[str, float], object]
-"""A function that is called with a step and the share of it that is done."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ class Job:
     work: Path
     database: Database
     memory: int
-    progress: Progress
+    progress: Report
 
     def step(self, name: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """The stored result of a step, or compute and store it."""

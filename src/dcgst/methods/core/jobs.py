@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +25,17 @@ if TYPE_CHECKING:
     from dcgst.methods.core.base import Method
 
 
+Chunk = range
+"""Numbers of fits that are computed together; fit k is replica k % R of run k // R."""
+
+
+def chunks_of(method: Method, split: Split, *, gpu: bool) -> list[Chunk]:
+    """All fits in one chunk on a GPU or with ``all_at_once``, else one at a time."""
+    count = len(split) * method.replicas
+    size = method.chunk_size or (count if gpu or method.all_at_once else 1)
+    return [range(start, min(count, start + size)) for start in range(0, count, size)]
+
+
 @dataclass(frozen=True)
 class Jobs:
     """The fits of all runs and replicas on the nodes of ``tensors``.
@@ -45,29 +56,27 @@ class Jobs:
     split: Split
     folds: NDArray[np.int64]
 
-    def run(self, callbacks: Sequence[Callback], checkpoint: Path | None) -> Iterator[list[Result]]:
-        """Results of chunks of fits: all on a GPU or with ``all_at_once``, else one at a time."""
-        method, split = self.method, self.split
-        jobs = [(run, replica) for run in range(len(split)) for replica in range(method.replicas)]
-        together = self.tensors.device.type == "cuda" or method.all_at_once
-        size = method.chunk_size or (len(jobs) if together else 1)
+    def run(
+        self,
+        chunks: Iterable[Chunk],
+        callbacks: Sequence[Callback],
+        checkpoint: Path | None,
+    ) -> Iterator[list[Result]]:
+        """Results of chunks of fits, each computed together."""
         with threads_for(len(self.labels)):
-            for start in range(0, len(jobs), size):
-                chunk = jobs[start : start + size]
-                folder = checkpoint and checkpoint / f"replica-{start:03d}-{len(chunk)}"
-                state = Checkpoint(folder, f"replica-{start:03d}-")
+            for chunk in chunks:
+                folder = checkpoint and checkpoint / f"replica-{chunk.start:03d}-{len(chunk)}"
+                state = Checkpoint(folder, f"replica-{chunk.start:03d}-")
                 yield self.fit(chunk, callbacks, state)
 
     def fit(
-        self,
-        chunk: Sequence[tuple[int, int]],
-        callbacks: Sequence[Callback],
-        checkpoint: Checkpoint,
+        self, chunk: Chunk, callbacks: Sequence[Callback], checkpoint: Checkpoint
     ) -> list[Result]:
-        """Fit pairs of run and replica together."""
+        """Fit a chunk; ``row_model`` of the results is for nodes outside a sample only."""
         method, split = self.method, self.split
-        runs = [run for run, _ in chunk]
-        left_out = np.stack([self.folds[run] == replica for run, replica in chunk])
+        pairs = [divmod(number, method.replicas) for number in chunk]
+        runs = [run for run, _ in pairs]
+        left_out = np.stack([self.folds[run] == replica for run, replica in pairs])
         shares = shares_of(method.prior, self.class_names)
         problem = Problem.build(
             self.tensors,
@@ -75,7 +84,7 @@ class Jobs:
             len(self.class_names),
             val_labels=np.where(split.val[runs] & ~left_out, self.labels, UNKNOWN),
             pool=split.pool[runs],
-            seeds=[derive(method.seed, split.runs[run], replica) for run, replica in chunk],
+            seeds=[derive(method.seed, split.runs[run], replica) for run, replica in pairs],
             shares=shares,
             callbacks=callbacks,
             checkpoint=checkpoint,
@@ -84,5 +93,7 @@ class Jobs:
         for result, run in zip(method.solve(problem), runs, strict=True):
             pool = split.pool[run]
             proba = follow_shares(result.proba, pool, shares)
-            results.append(replace(result, proba=proba).with_truth(self.labels, pool))
+            model = None if self.tensors.complete else result.row_model
+            own = replace(result, proba=proba, row_model=model)
+            results.append(own.with_truth(self.labels, pool))
         return results

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dcgst.errors import InputError
+from dcgst.graph.references import ByReference
 from dcgst.memory import forget
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.row_models import RowModel
@@ -37,7 +38,7 @@ AGREEMENT = "expert_agreement"
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class Result(ByReference):
     """What a method found in one fit, or in one run, the mean of its replicas.
 
     n is the number of nodes, C the number of classes.

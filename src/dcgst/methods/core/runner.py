@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Executor, as_completed
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,14 +13,16 @@ import torch
 from numpy.typing import NDArray
 
 from dcgst.engine.device import resolve_device
+from dcgst.engine.executors import current_pool
 from dcgst.engine.locality import LARGE, locality_order
+from dcgst.engine.progress import Task
 from dcgst.engine.random import Purpose, derive
 from dcgst.engine.threads import threads_for
 from dcgst.engine.training import Callback
 from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.methods.core.averaging import average, restore_confidence
-from dcgst.methods.core.jobs import Jobs
+from dcgst.methods.core.jobs import Chunk, Jobs, chunks_of
 from dcgst.methods.core.prior import follow_shares, shares_of
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result
@@ -92,22 +95,13 @@ def _fit_in_chunks(
 ) -> list[Result]:
     """Fit all nodes, or a sample of them if the graph is large and the method allows it."""
     folds = validation_folds(method, graph, split)
-    if not fits_sample(method, graph):
-        device = resolve_device(method.device)
-        features = method.scale_features(graph.features)
-        tensors = GraphTensors(features, graph.adjacency, device, graph.features)
-        jobs = Jobs(method, tensors, graph.labels, graph.class_names, split, folds)
-        results = [result for chunk in jobs.run(callbacks, checkpoint) for result in chunk]
+    device = resolve_device(method.device)
+    chunks = chunks_of(method, split, gpu=device.type == "cuda")
+    pool = current_pool()
+    if pool is None or len(chunks) == 1:
+        results = fit_chunks(method, graph, split, folds, chunks, callbacks, checkpoint)
     else:
-        with sample_of(method, graph, split, checkpoint) as sample:
-            nodes = sample.positions
-            labels, inside = graph.labels[nodes], restrict(split, sample)
-            jobs = Jobs(method, sample, labels, graph.class_names, inside, folds[:, nodes])
-            results = [
-                result
-                for number, chunk in enumerate(jobs.run(callbacks, checkpoint))
-                for result in predict_all(sample, chunk, number)
-            ]
+        results = _fit_in_pool(pool, method, graph, split, folds, chunks, checkpoint)
     count = method.replicas
     shares = shares_of(method.prior, graph.class_names)
     combined = []
@@ -119,6 +113,66 @@ def _fit_in_chunks(
             mean = replace(mean, proba=follow_shares(proba, pool, shares))
         combined.append(mean)
     return combined
+
+
+def fit_chunks(
+    method: Method,
+    graph: Graph,
+    split: Split,
+    folds: NDArray[np.int64],
+    chunks: Sequence[Chunk],
+    callbacks: Sequence[Callback] = (),
+    checkpoint: Path | None = None,
+) -> list[Result]:
+    """Results of some of the fits, on all nodes or a sample of them."""
+    if not fits_sample(method, graph):
+        device = resolve_device(method.device)
+        features = method.scale_features(graph.features)
+        tensors = GraphTensors(features, graph.adjacency, device, graph.features)
+        jobs = Jobs(method, tensors, graph.labels, graph.class_names, split, folds)
+        return [result for own in jobs.run(chunks, callbacks, checkpoint) for result in own]
+    with sample_of(method, graph, split, checkpoint) as sample:
+        nodes = sample.positions
+        labels, inside = graph.labels[nodes], restrict(split, sample)
+        jobs = Jobs(method, sample, labels, graph.class_names, inside, folds[:, nodes])
+        return [
+            result
+            for chunk, own in zip(chunks, jobs.run(chunks, callbacks, checkpoint), strict=True)
+            for result in predict_all(sample, own, chunk.start)
+        ]
+
+
+def _fit_in_pool(
+    pool: Executor,
+    method: Method,
+    graph: Graph,
+    split: Split,
+    folds: NDArray[np.int64],
+    chunks: Sequence[Chunk],
+    checkpoint: Path | None,
+) -> list[Result]:
+    """The same, each chunk in a process of a pool; what all need is computed before."""
+    if fits_sample(method, graph) and checkpoint is not None:
+        with sample_of(method, graph, split, checkpoint) as sample:
+            sample.prepare()
+    task = Task("fits", len(chunks))
+    futures = [
+        pool.submit(_fit_chunk, method, graph, split, folds, chunk, checkpoint) for chunk in chunks
+    ]
+    for _ in as_completed(futures):
+        task.advance()
+    return [result for future in futures for result in future.result()]
+
+
+def _fit_chunk(
+    method: Method,
+    graph: Graph,
+    split: Split,
+    folds: NDArray[np.int64],
+    chunk: Chunk,
+    checkpoint: Path | None,
+) -> list[Result]:
+    return fit_chunks(method, graph, split, folds, [chunk], (), checkpoint)
 
 
 def validation_folds(method: Method, graph: Graph, split: Split) -> NDArray[np.int64]:

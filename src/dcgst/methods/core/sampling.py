@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dcgst.engine.progress import counted
 from dcgst.engine.random import Purpose, derive
 from dcgst.graph import Graph
 from dcgst.memory import forget
@@ -110,7 +111,7 @@ def predict_all(sample: GraphSample, results: Sequence[Result], number: int) -> 
         if folder is None
         else np.memmap(folder / f"probabilities-{number}.f32", np.float32, "w+", shape=shape)
     )
-    for part in large.ranges():
+    for part in counted("prediction", list(large.ranges())):
         proba[:, part] = model(large.rows(part)).exp().numpy()
         forget(proba)
     return [_expand(result, own, sample, nodes) for result, own in zip(results, proba, strict=True)]

@@ -1,0 +1,180 @@
+"""Runs whose graph is in a store: the folder refers to it and holds no copy of the graph."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from dcgst import DCGST, EM, InputError, diagnose, draw_audit, explain, fit, open_run, read, suggest
+from dcgst.engine.executors import in_parallel, open_pool
+from dcgst.insight import write_report
+from dcgst.io.store import import_tables
+from dcgst.methods.core import runner, sampling
+from dcgst.splits import Split
+
+parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+pytest.importorskip("duckdb", reason="DuckDB is not installed")
+
+QUICK = {"epochs": 5, "stage_epochs": 2, "max_stages": 1, "student_epochs": 2, "device": "cpu"}
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """Node and edge table of 300 nodes in three classes, 24 of them labeled."""
+    folder, rng = tmp_path_factory.mktemp("tables"), np.random.default_rng(0)
+    truth = rng.integers(0, 3, 300)
+    x = np.eye(3)[truth] + 0.5 * rng.normal(size=(300, 3))
+    names = np.array(["red", "green", "blue"])[truth]
+    labels = np.where(np.arange(300) < 24, names, "")
+    rows = [f"n{i},{labels[i]},{x[i, 0]},{x[i, 1]},{x[i, 2]}" for i in range(300)]
+    (folder / "nodes.csv").write_text("\n".join(["id,label,a,b,c", *rows]))
+    ends = [(i, j) for i in range(300) for j in rng.choice(np.flatnonzero(truth == truth[i]), 3)]
+    (folder / "edges.csv").write_text("\n".join(["s,t", *(f"n{i},n{j}" for i, j in ends)]))
+    (folder / "truth.csv").write_text(
+        "\n".join(["id,label", *(f"n{i},{names[i]}" for i in range(300))])
+    )
+    import_tables(folder / "nodes.csv", folder / "edges.csv", folder / "g.store")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(tables):
+    return fit(read(tables / "g.store"), tables / "run", EM())
+
+
+@pytest.fixture(scope="module")
+def of_tables(tables):
+    return fit(read(tables / "nodes.csv", tables / "edges.csv"), tables / "of_tables", EM())
+
+
+def by_id(run) -> dict[str, np.ndarray]:
+    return dict(zip(run.graph.ids.tolist(), run.result.proba, strict=True))
+
+
+def test_the_same_predictions_as_of_tables(run, of_tables):
+    found, expected = by_id(run), by_id(of_tables)
+    assert found.keys() == expected.keys()
+    for node_id, proba in expected.items():
+        np.testing.assert_allclose(found[node_id], proba, atol=1e-4)
+
+
+def test_the_folder_has_no_copy_of_the_graph(run):
+    names = {path.name for path in run.folder.iterdir()}
+    assert {"predictions.parquet", "probabilities.npy", "run.json"} <= names
+    assert "predictions.csv" not in names
+    with np.load(run.folder / "graph.npz") as arrays:
+        assert not {"proba", "ids", "features_data", "adjacency_data"} & set(arrays.files)
+    stored = json.loads((run.folder / "run.json").read_text())["store"]
+    assert stored["relative_path"] == "../g.store"
+
+
+def test_predictions_in_parquet(run):
+    rows = parquet.read_table(run.folder / "predictions.parquet").to_pylist()
+    assert [row["id"] for row in rows] == run.graph.ids.tolist()
+    for row, expected in zip(rows, run.predictions, strict=True):
+        assert row["class"] == expected["class"]
+        assert row["source"] == expected["source"]
+        assert (row["stage"] is None) == (expected["stage"] == "")
+        assert row["p(red)"] == pytest.approx(expected["p(red)"], abs=1e-4)
+
+
+def test_an_opened_run_is_the_same(run):
+    found = open_run(run.folder)
+    np.testing.assert_array_equal(found.result.proba, run.result.proba)
+    assert isinstance(found.result.proba, np.memmap)
+    np.testing.assert_array_equal(found.graph.labels, run.graph.labels)
+    assert found.predictions == run.predictions
+    assert found.node("n7") == run.graph.ids.tolist().index("n7")
+
+
+def test_every_question_about_a_run(run, tables):
+    found = open_run(run.folder)
+    assert found.evaluate(tables / "truth.csv").quality.accuracy.value > 0.9
+    assert len(suggest(found.graph, found.result.proba, found.split.given[0], 5).nodes) == 5
+    assert explain(found, "n50").neighbors
+    assert diagnose(found.graph, found.chosen_labels).labels == 24
+    assert len(draw_audit(found, 10)) == 10
+    assert "n50" in write_report(found, tables / "report.html").read_text()
+
+
+def test_labels_can_be_added(run, tables):
+    audit = tables / "audit.csv"
+    audit.write_text("\n".join((tables / "truth.csv").read_text().splitlines()[:1] + list((tables / "truth.csv").read_text().splitlines()[30:60])))  # fmt: skip
+    second = fit(open_run(run.folder), tables / "second", audit=[audit])
+    assert second.audited
+    assert second.info["store"]["digest"] == run.info["store"]["digest"]
+    assert open_run(second.folder).estimate.accuracy.labels == 30
+
+
+def test_run_and_store_can_be_moved_together(run, tables, tmp_path):
+    for name in ("run", "g.store"):
+        shutil.copytree(tables / name, tmp_path / name)
+    info = json.loads((tmp_path / "run" / "run.json").read_text())
+    shutil.move(tables / "g.store", tables / "elsewhere")
+    try:
+        assert info["store"]["path"] == str(tables / "g.store")
+        assert open_run(tmp_path / "run").graph.num_nodes == 300
+        with pytest.raises(InputError, match=r"is in the store .*g.store, which does not exist"):
+            open_run(run.folder)
+    finally:
+        shutil.move(tables / "elsewhere", tables / "g.store")
+
+
+def test_another_store_in_its_place_is_an_error(run, tables, tmp_path):
+    for name in ("run", "g.store"):
+        shutil.copytree(tables / name, tmp_path / name)
+    path = tmp_path / "g.store" / "store.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "digest": "other"}))
+    shutil.move(tables / "g.store", tables / "elsewhere")
+    try:
+        with pytest.raises(InputError, match=r"is not the store that .* was fitted on"):
+            open_run(tmp_path / "run")
+    finally:
+        shutil.move(tables / "elsewhere", tables / "g.store")
+
+
+def test_damaged_probabilities_are_an_error(run, tables, tmp_path):
+    shutil.copytree(run.folder, tmp_path / "run")
+    path = tmp_path / "run" / "probabilities.npy"
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"probabilities.npy was changed or damaged"):
+        open_run(tmp_path / "run")
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """The graph counts as large, and there is no room for its matrices."""
+    monkeypatch.setattr(runner, "LARGE_GRAPH", 100)
+    monkeypatch.setattr(sampling, "POOL_NODES", 150)
+    monkeypatch.setattr("dcgst.numerics.matrix.available_memory", lambda: 20_000)
+
+
+def test_large_fits_in_files(tables, tmp_path, large):
+    found = fit(read(tables / "g.store"), tmp_path / "run", DCGST(**QUICK, replicas=2))
+    assert not (found.folder / "checkpoint").exists()
+    again = open_run(found.folder)
+    np.testing.assert_allclose(again.result.proba.sum(axis=1), 1, atol=1e-4)
+    assert again.evaluate(tables / "truth.csv").quality.accuracy.value > 0.8
+
+
+def test_replicas_in_other_processes(tables, tmp_path, large, monkeypatch):
+    """Matrices are computed once, in files that all processes read."""
+    graph = read(tables / "g.store").graph
+    split, model = Split.known_labels(graph), DCGST(**QUICK, replicas=2)
+    expected = runner.fit_runs(model, graph, split, checkpoint=tmp_path / "a")[0]
+    monkeypatch.setattr(runner, "_fit_chunk", patched_fit)
+    with open_pool(2) as pool, in_parallel(pool):
+        found = runner.fit_runs(model, graph, split, checkpoint=tmp_path / "b")[0]
+    np.testing.assert_allclose(found.proba, expected.proba, atol=1e-3)
+    assert (tmp_path / "b" / "matrices" / "columns.txt").exists()
+
+
+def patched_fit(*arguments):
+    """In a process of its own: the settings of the fixture ``large``."""
+    runner.LARGE_GRAPH, sampling.POOL_NODES = 100, 150
+    return runner.fit_chunks(*arguments[:4], [arguments[4]], (), arguments[5])
