@@ -101,8 +101,8 @@ def test_every_question_about_a_run(run, tables):
 
 
 def test_labels_can_be_added(run, tables):
-    audit = tables / "audit.csv"
-    audit.write_text("\n".join((tables / "truth.csv").read_text().splitlines()[:1] + list((tables / "truth.csv").read_text().splitlines()[30:60])))  # fmt: skip
+    audit, lines = tables / "audit.csv", (tables / "truth.csv").read_text().splitlines()
+    audit.write_text("\n".join([lines[0], *lines[30:60]]))
     second = fit(open_run(run.folder), tables / "second", audit=[audit])
     assert second.audited
     assert second.info["store"]["digest"] == run.info["store"]["digest"]

@@ -1,0 +1,116 @@
+"""Speed of one and of two Ray workers with one thread each: a grid of cells, and propagation.
+
+Both numbers of workers are measured in one run, in alternating order. Workers are started and have
+imported everything before the clock starts. ``speedup`` is the time of one worker divided by that
+of two.
+
+    python benchmarks/ray_workers.py --json
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor, wait
+from pathlib import Path
+
+import numpy as np
+import torch
+from _common import show
+
+from dcgst.bench.cells import Cell
+from dcgst.bench.grid import _run as run_cell
+from dcgst.datasets import synthetic
+from dcgst.engine.executors import in_parallel, open_pool
+from dcgst.numerics.matrix import Workspace
+from dcgst.numerics.neighbors import Neighbors
+from dcgst.numerics.operations import Smoothing
+
+COLUMNS, BLOCK, HOPS = 64, 8, 10
+
+
+def grid(count: int) -> Callable[[Executor, Path], None]:
+    """Cells of a grid: DC-GST on the synthetic dataset."""
+    cells = [
+        Cell("synthetic", "dcgst", None, "uniform", per_class=5, runs=1, first_run=run)
+        for run in range(count)
+    ]
+
+    def run(pool: Executor, _folder: Path) -> None:
+        for future in [pool.submit(run_cell, cell, "cpu") for cell in cells]:
+            future.result()
+
+    return run
+
+
+def propagation(nodes: int) -> Callable[[Executor, Path], None]:
+    """Smoothing of blocks of columns in files."""
+    graph = synthetic(nodes, 5, features=4)
+    arrays = Path(tempfile.mkdtemp(prefix="dcgst-ray-"))
+    matrix = graph.adjacency
+    for name in ("data", "indices", "indptr"):
+        array = getattr(matrix, name)
+        array.tofile(arrays / name)
+        setattr(matrix, name, np.memmap(arrays / name, array.dtype, "r", shape=array.shape))
+    neighbors = Neighbors(matrix, weighted=False)
+    values = torch.randn(nodes, COLUMNS, generator=torch.Generator().manual_seed(0))
+
+    def run(pool: Executor, folder: Path) -> None:
+        workspace = Workspace(folder, BLOCK)
+        source = workspace.from_rows("x", (nodes, COLUMNS), lambda rows: values[rows])
+        start = time.perf_counter()
+        with in_parallel(pool):
+            workspace.from_columns(["z"], source, Smoothing(0.1, (HOPS,)), neighbors, "")
+        measured.append(time.perf_counter() - start)
+
+    return run
+
+
+measured: list[float] = []
+"""Times that a task measured itself, because a part of it is not what is compared."""
+
+
+def warm_up(_number: int) -> int:
+    """Import everything in a worker."""
+    time.sleep(0.5)
+    return os.getpid()
+
+
+def seconds(task: Callable[[Executor, Path], None], workers: int) -> float:
+    """Time of a task with some workers."""
+    with open_pool(workers, "local") as pool, tempfile.TemporaryDirectory() as folder:
+        wait([pool.submit(warm_up, number) for number in range(2 * workers)])
+        wait([pool.submit(run_cell, warm_cell(), "cpu") for _ in range(2 * workers)])
+        measured.clear()
+        start = time.perf_counter()
+        task(pool, Path(folder))
+        return measured[0] if measured else time.perf_counter() - start
+
+
+def warm_cell() -> Cell:
+    """A cell that takes little time."""
+    return Cell("synthetic", "em", None, "uniform", per_class=5, runs=1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--cells", type=int, default=8)
+    parser.add_argument("--nodes", type=int, default=500_000)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    for name, task in (("grid", grid(options.cells)), ("propagation", propagation(options.nodes))):
+        times: dict[int, list[float]] = {1: [], 2: []}
+        for number in range(options.rounds):
+            for workers in (1, 2) if number % 2 == 0 else (2, 1):
+                times[workers].append(seconds(task, workers))
+        one, two = min(times[1]), min(times[2])
+        record = {"task": name, "one_s": round(one, 2), "two_s": round(two, 2)}
+        show({**record, "speedup": round(one / two, 2)}, options.json)
+
+
+if __name__ == "__main__":
+    main()
