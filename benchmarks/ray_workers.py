@@ -10,7 +10,9 @@ of two.
 from __future__ import annotations
 
 import argparse
+import atexit
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Callable
@@ -50,6 +52,7 @@ def propagation(nodes: int) -> Callable[[Executor, Path], None]:
     """Smoothing of blocks of columns in files."""
     graph = synthetic(nodes, 5, features=4)
     arrays = Path(tempfile.mkdtemp(prefix="dcgst-ray-"))
+    atexit.register(shutil.rmtree, arrays)
     matrix = graph.adjacency
     for name in ("data", "indices", "indptr"):
         array = getattr(matrix, name)

@@ -167,8 +167,8 @@ def main() -> None:
             with options.out.open("a") as file:
                 file.write(json.dumps(record) + "\n")
         sizes.append(count)
-        imports.append(found["import"]["s"])
-        fits.append(found["fit"]["s"])
+        imports.append(found["import"]["s"] if found["import"] else float("nan"))
+        fits.append(found["fit"]["s"] if found["fit"] else float("nan"))
     if len(sizes) > 1:
         slopes = {"import": exponent(sizes, imports), "fit": exponent(sizes, fits)}
         show({f"{name}_exponent": round(slope, 3) for name, slope in slopes.items()}, options.json)

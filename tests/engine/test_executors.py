@@ -103,14 +103,18 @@ def test_a_search_on_a_cluster_has_the_same_scores(cluster, tmp_path):
     assert found[0] == found[1]
 
 
-def test_a_fit_on_a_cluster_has_the_same_result(cluster, tmp_path):
-    graph = load("synthetic")
+def test_a_fit_on_a_cluster_has_the_same_result(cluster, tmp_path, monkeypatch):
+    """The folder is relative, and that of the workers is another one."""
+    graph, before = load("synthetic"), Path.cwd()
+    monkeypatch.chdir(tmp_path)
     runs = [
-        fit(graph, tmp_path / name, ST(replicas=3, stages=2, epochs=5, hidden=8), ray=ray_address)
-        for name, ray_address in (("here", None), ("ray", cluster))
+        fit(graph, name, ST(replicas=3, stages=2, epochs=5, hidden=8), ray=address)
+        for name, address in (("here", None), ("on_cluster", cluster))
     ]
     np.testing.assert_allclose(runs[0].result.proba, runs[1].result.proba, atol=1e-5)
     assert len(runs[1].result.models) == 3
+    assert not (before / "on_cluster").exists()
+    assert not (tmp_path / "on_cluster" / "checkpoint").exists()
 
 
 def test_without_a_cluster_the_message_says_how_to_start_one():
@@ -124,3 +128,18 @@ def test_without_a_cluster_the_message_says_how_to_start_one():
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=WAIT, check=False
     )
     assert "there is no Ray cluster at 'localhost:1'; start one with `ray start" in done.stdout
+
+
+def test_without_a_cluster_an_interrupted_fit_is_kept(tmp_path, monkeypatch):
+    graph, model = load("synthetic"), ST(replicas=2, stages=2, epochs=5, hidden=8)
+
+    def interrupt(event):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(graph, tmp_path / "run", model, callbacks=[interrupt])
+    files = sorted(path.name for path in (tmp_path / "run").iterdir())
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with pytest.raises(InputError, match="no Ray cluster"):
+        fit(graph, tmp_path / "run", model, resume=True, ray="localhost:1")
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == files

@@ -127,7 +127,8 @@ def test_names_with_quotes(tmp_path):
         ("n1,ü3,0.5", "n1,u3,0.5", "edges.csv, row 3: no node has the id 'u3'; fix it, or drop"),
         ("n1,ü3,0.5", ",ü3,0.5", r"edges.csv, row 3: no node has the id \(the cell is empty\)"),
         ("n1,ü3,0.5", "n1,ü3,-1", "edges.csv, row 3: the edge weight in column 'w' must be a numb"),
-        ("n1,ü3,0.5", "n1,ü3,much", "row 3: .* must be a number that is not negative, got 'much'"),
+        ("n1,ü3,0.5", "n1,ü3,much", "row 3: .* must be a number from 0 to 3e.38, got 'much'"),
+        ("n1,ü3,0.5", "n1,ü3,1e39", "row 3: .* must be a number from 0 to 3e.38, got '1e39'"),
     ],
 )
 def test_errors_name_file_row_and_remedy(tables, tmp_path, old, new, message):

@@ -97,6 +97,13 @@ def test_complete_files_are_not_computed_again(tmp_path, values):
     assert again.find(["m"], (23, 7)) is None
 
 
+def test_files_of_another_size_are_not_complete(tmp_path, values):
+    workspace = Workspace(tmp_path, columns=3)
+    matrix = workspace.from_rows("m", (23, 7), lambda nodes: values[nodes])
+    matrix.blocks[1].write_bytes(b"")
+    assert workspace.find(["m"], (23, 7)) is None
+
+
 def test_other_widths_are_other_files(tmp_path, values):
     for columns in (3, 4):
         workspace = Workspace(tmp_path, columns)
@@ -157,3 +164,8 @@ def test_a_workspace_keeps_its_number_of_columns(tmp_path, monkeypatch):
         assert (again.folder, again.columns) == (tmp_path, first.columns)
     with open_workspace(100, 60, tmp_path / "other") as other:
         assert other.folder is None
+    monkeypatch.setattr(module, "available_memory", lambda: 2_000)
+    with open_workspace(100, 60, tmp_path, prepared=True) as worker:
+        assert worker.columns == first.columns
+    with open_workspace(100, 60, tmp_path) as smaller:
+        assert smaller.columns < first.columns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 
 import numpy as np
@@ -123,6 +124,30 @@ def test_run_and_store_can_be_moved_together(run, tables, tmp_path):
         shutil.move(tables / "elsewhere", tables / "g.store")
 
 
+def test_a_moved_run_can_be_refitted(run, tables, tmp_path):
+    for name in ("run", "g.store"):
+        shutil.copytree(tables / name, tmp_path / "new" / name)
+    shutil.move(tables / "g.store", tables / "elsewhere")
+    try:
+        fit(open_run(tmp_path / "new" / "run"), tmp_path / "again")
+        found = open_run(tmp_path / "again")
+        assert found.store.path == tmp_path / "new" / "g.store"
+    finally:
+        shutil.move(tables / "elsewhere", tables / "g.store")
+
+
+def test_of_two_stores_the_one_with_the_same_content_is_opened(run, tables, tmp_path):
+    for name in ("run", "g.store"):
+        shutil.copytree(tables / name, tmp_path / name)
+    path = tables / "g.store" / "store.json"
+    content = path.read_text()
+    path.write_text(json.dumps({**json.loads(content), "digest": "other"}))
+    try:
+        assert open_run(tmp_path / "run").store.path == tmp_path / "g.store"
+    finally:
+        path.write_text(content)
+
+
 def test_another_store_in_its_place_is_an_error(run, tables, tmp_path):
     for name in ("run", "g.store"):
         shutil.copytree(tables / name, tmp_path / name)
@@ -144,6 +169,24 @@ def test_damaged_probabilities_are_an_error(run, tables, tmp_path):
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"probabilities.npy was changed or damaged"):
         open_run(tmp_path / "run")
+
+
+def test_without_pyarrow_the_fit_does_not_begin(tables, tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(InputError, match="Parquet files require pyarrow"):
+        fit(read(tables / "g.store"), tmp_path / "run", EM())
+    assert not (tmp_path / "run").exists()
+
+
+def test_predict_takes_tables_or_the_same_store(run, tables, tmp_path):
+    assert len(run.predict(tables / "nodes.csv", tables / "edges.csv")) == 300
+    assert len(run.predict(tables / "g.store")) == 300
+    lines = (tables / "nodes.csv").read_text().splitlines()[:200]
+    (tmp_path / "nodes.csv").write_text("\n".join(lines))
+    store = tmp_path / "other.store"
+    import_tables(tmp_path / "nodes.csv", tables / "edges.csv", store, drop_unknown=True)
+    with pytest.raises(InputError, match="give the node and edge tables instead"):
+        run.predict(store)
 
 
 @pytest.fixture
@@ -177,4 +220,38 @@ def test_replicas_in_other_processes(tables, tmp_path, large, monkeypatch):
 def patched_fit(*arguments):
     """In a process of its own: the settings of the fixture ``large``."""
     runner.LARGE_GRAPH, sampling.POOL_NODES = 100, 150
-    return runner.fit_chunks(*arguments[:4], [arguments[4]], (), arguments[5])
+    return runner.fit_chunks(*arguments[:4], [arguments[4]], (), arguments[5], prepared=True)
+
+
+def test_all_given_labels_are_given_although_some_are_sampled(tables, tmp_path, large, monkeypatch):
+    monkeypatch.setattr(sampling, "GIVEN_NODES", 12)
+    found = fit(read(tables / "g.store"), tmp_path / "run", DCGST(**QUICK))
+    again = open_run(found.folder)
+    for run in (found, again):
+        given = run.result.given >= 0
+        assert given.sum() == 24
+        np.testing.assert_array_equal(run.result.given[given], run.graph.labels[given])
+        assert (run.result.labeled_stage[given] == 0).all()
+    assert json.loads((found.folder / "metrics.json").read_text())["given"] == 24
+
+
+def test_validation_labels_and_rare_classes_stay_in_a_sample(tables, monkeypatch):
+    monkeypatch.setattr(sampling, "GIVEN_NODES", 30)
+    monkeypatch.setattr(sampling, "POOL_NODES", 10)
+    graph = read(tables / "g.store").graph
+    codes = np.zeros(300, dtype=np.int64)
+    codes[5:8], codes[8] = 1, 2
+    train, val = np.arange(300) < 200, (np.arange(300) >= 200) & (np.arange(300) < 225)
+    nodes = sampling.choose_nodes(graph.with_labels(codes), Split.of(train, val), seed=0)
+    chosen = np.isin(np.arange(300), nodes)
+    assert chosen[5:9].all(), "all nodes of the rare classes"
+    assert (chosen & train).sum() == 30
+    assert chosen[val].all()
+    assert chosen[225:].sum() == 10
+
+
+def test_a_fitted_method_can_be_copied_after_its_files_are_gone(tables, tmp_path, large):
+    model = DCGST(**QUICK)
+    fit(read(tables / "g.store"), tmp_path / "run", model)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.proba_, model.proba_)

@@ -130,6 +130,9 @@ class ProgressBar:
 
     def show_task(self, name: str, share: float) -> None:
         """Show a task with a bar and a remaining time of its own; see ``engine.progress``."""
+        if share >= 1:
+            self.show_trainings()
+            return
         if name != self.name:
             self.name = name
             self.bar.reset(self.task, total=None, description=f"{self.title}: {name}")

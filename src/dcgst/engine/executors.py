@@ -61,7 +61,9 @@ def current_pool() -> Executor | None:
 def tasks_at_once() -> int:
     """Tasks of the current pool that share the memory of one machine."""
     pool = current_pool()
-    return pool.per_machine if isinstance(pool, RayExecutor) else 1
+    if isinstance(pool, RayExecutor):
+        return pool.per_machine
+    return 1 if pool is None else getattr(pool, "_max_workers", 1)
 
 
 def init_worker() -> None:

@@ -42,14 +42,14 @@ class Task:
 
     def __init__(self, name: str, steps: int) -> None:
         self.name, self.steps, self.done = name, steps, 0
-        self._tell()
+        self._report()
 
     def advance(self, steps: int = 1) -> None:
         """Report the end of a step, or of several."""
         self.done += steps
-        self._tell()
+        self._report()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         report = _report.get()
         if report is not None:
             report(self.name, self.done / max(1, self.steps))

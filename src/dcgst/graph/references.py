@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,9 +64,11 @@ def to_reference(value: Any) -> Any:
     mapped = value
     while isinstance(getattr(mapped, "base", None), np.ndarray):
         mapped = mapped.base  # that of a slice is the whole array
-    whole = isinstance(mapped, np.memmap) and mapped.filename is not None
-    if not whole or not value.flags.c_contiguous:
+    if not isinstance(mapped, np.memmap):
         return value
+    named = mapped.filename is not None and Path(mapped.filename).exists()
+    if not named or not value.flags.c_contiguous:
+        return np.array(value)
     inside = value.__array_interface__["data"][0] - mapped.__array_interface__["data"][0]
     offset = int(mapped.offset + inside)
     return FileArray(str(mapped.filename), value.dtype.str, offset, value.shape)

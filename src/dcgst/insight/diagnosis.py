@@ -27,6 +27,9 @@ MOST_BY_CHANCE = 0.6
 ROUNDING = 1e-7
 """Distances that differ by less are equal."""
 
+MOST_LABELED = 50_000
+"""Labeled nodes that are compared with random sets."""
+
 SIGNIFICANCE = 0.05
 MIN_EDGES = 10
 """Edges between labeled nodes below which their homophily is not judged."""
@@ -146,7 +149,7 @@ def diagnose(graph: Graph, labeled: NDArray[np.bool_] | None = None, seed: int =
     if labeled is None:
         labeled = Split.known_labels(graph).given[0]
     labeled_nodes = np.flatnonzero(labeled)
-    shifts = _shifts(graph, labeled_nodes, seed)
+    shifts = _shifts(graph, _some(labeled_nodes, seed), seed)
     # Strong components of a symmetric matrix are its components, and need no transposed copy.
     _, component = connected_components(graph.adjacency, connection="strong")
     reached = np.isin(component, component[labeled_nodes])
@@ -157,7 +160,7 @@ def diagnose(graph: Graph, labeled: NDArray[np.bool_] | None = None, seed: int =
         edges=graph.num_edges,
         labels=labeled_nodes.size,
         counts={name: int(n) for name, n in zip(graph.class_names, counts, strict=True)},
-        **_homophily(graph, labeled),
+        **_homophily(graph, labeled, _some(labeled_nodes, seed)),
         concentration=_concentration(graph, labeled),
         isolated=int((graph.degrees == 0).sum()),
         components=int(component.max()) + 1,
@@ -171,10 +174,18 @@ def diagnose(graph: Graph, labeled: NDArray[np.bool_] | None = None, seed: int =
     return diagnosis
 
 
-def _homophily(graph: Graph, labeled: NDArray[np.bool_]) -> dict[str, Any]:
-    """Homophily of the edges between labeled nodes, compared with chance."""
+def _some(nodes: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
+    """At most :data:`MOST_LABELED` of the nodes, at random."""
+    if nodes.size <= MOST_LABELED:
+        return nodes
+    rng = np.random.default_rng(derive(seed, Purpose.DIAGNOSIS, 1))
+    return np.sort(rng.choice(nodes, MOST_LABELED, replace=False))
+
+
+def _homophily(graph: Graph, labeled: NDArray[np.bool_], some: NDArray[np.int64]) -> dict[str, Any]:
+    """Homophily of the edges between some labeled nodes and all, compared with chance."""
     known = labeled & (graph.labels != UNKNOWN)
-    nodes = np.flatnonzero(known)
+    nodes = some[known[some]]
     ends = graph.adjacency[nodes].tocoo()
     between = known[ends.col] & (nodes[ends.row] < ends.col)
     left, right = graph.labels[nodes[ends.row[between]]], graph.labels[ends.col[between]]

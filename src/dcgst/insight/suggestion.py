@@ -14,15 +14,14 @@ from torch import Tensor
 from dcgst.engine.random import Purpose, derive
 from dcgst.errors import InputError
 from dcgst.graph import Graph
+from dcgst.insight.shifts import MOST_ROWS
+from dcgst.numerics.arrays import row_ranges
 from dcgst.numerics.components import smoothed_components
 from dcgst.shift.cmd import labeled_shift
 from dcgst.shift.ner import entropy
 
 CANDIDATES, TARGETS = 2000, 5000
 """Maximum number of nodes to choose from, and of nodes whose uncertainty is to be covered."""
-
-MOST_ROWS = 1_000_000
-"""Unlabeled nodes from which the shift is computed."""
 
 HOPS = 4
 """Smoothing steps of the features that similarity is computed from."""
@@ -116,7 +115,7 @@ def suggest(
     if top and focus is None:
         raise InputError("--top needs a class; name it with --class")
     pool = np.flatnonzero(~labeled)
-    eligible = pool if focus is None else pool[_among_likeliest(proba[pool], focus)]
+    eligible = pool if focus is None else pool[_among_likeliest(proba, focus)[pool]]
     most = min(eligible.size, CANDIDATES)
     if not 1 <= count <= most:
         raise InputError(f"between 1 and {most} nodes can be suggested, got {count}")
@@ -161,9 +160,12 @@ def _uncertainty(proba: NDArray[np.float32], nodes: Any) -> Tensor:
 
 
 def _among_likeliest(proba: NDArray[np.float32], focus: int) -> NDArray[np.bool_]:
-    """Rows for which the class ``focus`` is one of the two likeliest."""
-    second = np.partition(proba, -2, axis=1)[:, -2]
-    return np.asarray(proba[:, focus] >= second)
+    """``(n,)`` nodes for which the class ``focus`` is one of the two likeliest."""
+    found = np.empty(len(proba), dtype=bool)
+    for nodes in row_ranges(len(proba)):
+        second = np.partition(proba[nodes], -2, axis=1)[:, -2]
+        found[nodes] = proba[nodes, focus] >= second
+    return found
 
 
 def _choose_candidates(
@@ -257,6 +259,7 @@ def similarity_space(graph: Graph) -> Tensor:
 def label_shift(z: Tensor, labeled: NDArray[np.bool_]) -> float:
     """CMD between labeled and other nodes."""
     others = np.flatnonzero(~labeled)
-    rows = np.concatenate([np.flatnonzero(labeled), others[:: max(1, others.size // MOST_ROWS)]])
+    some = others[:: max(1, -(-others.size // MOST_ROWS))]
+    rows = np.concatenate([np.flatnonzero(labeled), some])
     mask = torch.from_numpy(labeled[rows])[None]
     return float(labeled_shift(z[torch.from_numpy(rows)][None], mask, ~mask)[0])

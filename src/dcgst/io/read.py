@@ -89,6 +89,8 @@ def read(
         return nodes
     columns = columns or Columns()
     if isinstance(nodes, (str, Path)) and is_store(Path(nodes)):
+        if encoder is not None:
+            return _store_to_predict(Path(nodes), encoder)
         if edges is not None or columns != Columns():
             raise InputError(
                 f"{nodes} is a store: its edges and the roles of its columns were determined by "
@@ -107,6 +109,17 @@ def read(
             class_names=class_names,
             labels_needed=labels_needed,
         )
+
+
+def _store_to_predict(path: Path, encoder: FeatureEncoder) -> Input:
+    """A store whose features were encoded in the same way as those of a fit."""
+    data = open_store(path)
+    if data.encoder is None or data.encoder.to_json() != encoder.to_json():
+        raise InputError(
+            f"{path} was imported with means, categories and words of its own; give the node and "
+            "edge tables instead, which are encoded like those of the fit"
+        )
+    return data
 
 
 def _load(

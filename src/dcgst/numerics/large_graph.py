@@ -12,10 +12,11 @@ from torch import Tensor
 
 from dcgst.graph import FeatureMatrix
 from dcgst.memory import forget
+from dcgst.numerics.arrays import row_ranges
 from dcgst.numerics.columns import MOST_COLUMNS, ColumnWeights, leading_directions, times
 from dcgst.numerics.graph_tensors import NodeFunction
 from dcgst.numerics.large_rows import LargeRows
-from dcgst.numerics.matrix import Matrix, Nodes, Workspace, row_ranges
+from dcgst.numerics.matrix import Matrix, Nodes, Workspace
 from dcgst.numerics.neighbors import Neighbors
 from dcgst.numerics.normalize import Features, to_features, unit_rows
 from dcgst.numerics.operations import Means, Smoothing
@@ -136,6 +137,7 @@ class LargeGraph:
         values: Matrix | Callable[[slice], Tensor],
         *,
         means: bool,
+        title: str = "features",
     ) -> dict[Filter, Matrix]:
         """Smooth a matrix; filters with the same teleport share their steps.
 
@@ -145,6 +147,7 @@ class LargeGraph:
             shape: of the matrix.
             values: the matrix, or a function that returns the rows of a range of nodes.
             means: whether to divide by the smoothed constant one, so that rows are means.
+            title: what the matrix is, for the user.
         """
         found: dict[Filter, Matrix] = {}
         source = values if isinstance(values, Matrix) else None
@@ -155,12 +158,12 @@ class LargeGraph:
             matrices = self.workspace.find(names, shape)
             if matrices is None:
                 if not isinstance(values, Matrix):
-                    source = source or self.workspace.from_rows(name, shape, values)
+                    source = source or self.workspace.from_rows(name, shape, values, title)
                 assert source is not None
                 sums = self.row_sums(teleport, hops) if means else None
                 smoothing = Smoothing(teleport, hops, sums)
                 matrices = self.workspace.from_columns(
-                    names, source, smoothing, self.neighbors, f"propagation of {name}"
+                    names, source, smoothing, self.neighbors, f"propagation of {title}"
                 )
             found.update(zip(same, matrices, strict=True))
         if source is not None and source is not values:
@@ -215,11 +218,11 @@ class LargeGraph:
         found = Propagation(weights.factor, weights.center, projection, offset, offset, degree)
         shape = self.num_nodes, projection.shape[1]
         zero = self.workspace.from_rows(
-            "0-hops", shape, lambda nodes: found.project(self.feature_rows(nodes))
+            "0-hops", shape, lambda nodes: found.project(self.feature_rows(nodes)), "features"
         )
         names = [name.replace(" ", "-") for name in HOPS[1:]]
         hops = self.workspace.from_columns(
-            names, zero, Means(len(names)), self.neighbors, "propagation by hops"
+            names, zero, Means(len(names)), self.neighbors, "propagation of features"
         )
         pagerank = self.smooth_by([SMOOTH], "projected features", shape, zero, means=True)[SMOOTH]
         matrices = [zero, *hops, pagerank]
@@ -240,7 +243,7 @@ class LargeGraph:
             return values(self.rows(nodes)).transpose(0, 1).flatten(1)
 
         shape = self.num_nodes, fits * columns
-        smoothed = self.smooth_by([by], name, shape, wide, means=False)[by]
+        smoothed = self.smooth_by([by], name, shape, wide, means=False, title="labels")[by]
         return lambda nodes: smoothed.rows(nodes.nodes).view(-1, fits, columns).transpose(0, 1)
 
 

@@ -12,21 +12,18 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from dcgst.engine.executors import current_pool, tasks_at_once
 from dcgst.engine.progress import Task, counted
 from dcgst.files import TEMPORARY, write_text
-from dcgst.memory import available_memory, forget
+from dcgst.memory import available_memory
+from dcgst.numerics.arrays import row_ranges
 from dcgst.numerics.neighbors import Neighbors
 from dcgst.numerics.operations import Operation, compute_files
 
 Nodes = slice | Tensor
 """A range of nodes, or their positions."""
-
-ROWS = 1 << 16
-"""Rows that are computed at a time."""
 
 COLUMNS = "columns.txt"
 """File with the number of columns that are computed at a time."""
@@ -43,22 +40,6 @@ SHARE = 0.65
 MOST_AT_ONCE = 64
 AT_ONCE_IN_MEMORY = 16
 """Columns that are computed at a time: few, so that they fit into the cache of the CPU."""
-
-
-def row_ranges(count: int) -> Iterator[slice]:
-    """All rows, :data:`ROWS` at a time."""
-    for start in range(0, count, ROWS):
-        yield slice(start, min(count, start + ROWS))
-
-
-def mean_rows(matrix: NDArray[np.float32], rows: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """``(d,)`` mean of some rows of ``(n, d)``, computed in blocks."""
-    total = np.zeros(matrix.shape[1])
-    for part in row_ranges(len(matrix)):
-        total += matrix[part][rows[part]].sum(axis=0, dtype=np.float64)
-    forget(matrix)
-    mean: NDArray[np.float64] = total / rows.sum()
-    return mean
 
 
 class Matrix:
@@ -125,7 +106,11 @@ class Workspace:
             folder.mkdir(parents=True, exist_ok=True)
 
     def from_rows(
-        self, name: str, shape: tuple[int, int], compute: Callable[[slice], Tensor]
+        self,
+        name: str,
+        shape: tuple[int, int],
+        compute: Callable[[slice], Tensor],
+        title: str = "rows",
     ) -> Matrix:
         """Create a matrix from its rows, computed :data:`ROWS` at a time.
 
@@ -133,10 +118,11 @@ class Workspace:
             name: of the files.
             shape: n and d.
             compute: returns the rows ``(m, d)`` of a range of nodes.
+            title: what they are, for the user.
         """
         widths = self._widths(shape)
         ranges = list(row_ranges(shape[0]))
-        rows = counted(f"computation of {name}", ranges)
+        rows = counted(f"computation of {title}", ranges)
         if self.folder is None:
             blocks = [torch.empty(shape[0], width) for width in widths]
             for nodes in rows:
@@ -181,8 +167,9 @@ class Workspace:
             todo = [
                 (operation, neighbors, block, width, targets)
                 for block, width, *targets in zip(source.blocks, source.widths, *paths, strict=True)
-                if not all(target.exists() for target in targets)
+                if not all(_is_complete(target, source.shape[0], width) for target in targets)
             ]
+            task.advance(operation.steps * (len(source.blocks) - len(todo)))
             run_blocks(todo, task)
             return [Matrix(source.shape, own, source.widths) for own in paths]
         kept: list[list[Tensor]] = [[] for _ in names]
@@ -195,9 +182,13 @@ class Workspace:
     def find(self, names: Sequence[str], shape: tuple[int, int]) -> list[Matrix] | None:
         """Matrices whose files are complete; None if one is missing."""
         paths = [self._paths(name, shape) for name in names]
-        if self.folder is None or not all(path.exists() for own in paths for path in own):
-            return None
-        return [Matrix(shape, own, self._widths(shape)) for own in paths]
+        widths = self._widths(shape)
+        complete = self.folder is not None and all(
+            _is_complete(path, shape[0], width)
+            for own in paths
+            for path, width in zip(own, widths, strict=True)
+        )
+        return [Matrix(shape, own, widths) for own in paths] if complete else None
 
     def _widths(self, shape: tuple[int, int]) -> list[int]:
         return [min(self.columns, shape[1] - start) for start in range(0, shape[1], self.columns)]
@@ -212,42 +203,44 @@ class Workspace:
 
 @contextmanager
 def open_workspace(
-    num_rows: int, num_columns: int, folder: Path | None = None
+    num_rows: int, num_columns: int, folder: Path | None = None, *, prepared: bool = False
 ) -> Iterator[Workspace]:
     """A workspace in memory if there is room for all matrices, else in files.
 
     Args:
         num_rows: of all matrices.
         num_columns: of all matrices together.
-        folder: for files; default a temporary one. If it has files already, they are used. With
-            a pool of processes, matrices are always in files, which all of them can read.
+        folder: for files; default a temporary one. If it has files already, they are used,
+            unless they were made with more memory. With a pool of processes, matrices are always
+            in files, which all of them can read.
+        prepared: whether the files in the folder are complete already.
     """
-    stored = folder and folder / COLUMNS
-    if folder is not None and stored is not None and stored.exists():
-        yield Workspace(folder, int(stored.read_text()))
+    found = _stored_columns(folder)
+    if folder is not None and found and prepared:
+        yield Workspace(folder, found)
         return
     room = SHARE * available_memory() / (NUMBER * num_rows)  # in columns
     shared = folder is not None and current_pool() is not None
-    if num_columns < room and not shared:
+    if num_columns < room and not shared and not found:
         yield Workspace(None, AT_ONCE_IN_MEMORY)
         return
     at_once = max(1, min(MOST_AT_ONCE, int(room / COPIES / tasks_at_once())))
     at_once -= at_once % 16 if at_once > 16 else 0  # whole lines of the cache
-    if folder is not None and stored is not None:
-        write_text(stored, str(at_once))
+    if folder is not None:
+        if found and found <= at_once:
+            at_once = found
+        write_text(folder / COLUMNS, str(at_once))
         yield Workspace(folder, at_once)
         return
-    with tempfile.TemporaryDirectory(prefix="dcgst-") as temporary:
+    with tempfile.TemporaryDirectory(prefix="dcgst-", ignore_cleanup_errors=True) as temporary:
         yield Workspace(Path(temporary), at_once)
 
 
-def empty_like(array: NDArray[np.float32]) -> NDArray[np.float32]:
-    """An array of the same shape, in a file without a name if ``array`` is in a file."""
-    if not isinstance(array, np.memmap):
-        return np.empty_like(array)
-    folder = Path(array.filename).parent if array.filename else None
-    with tempfile.TemporaryFile(dir=folder if folder and folder.exists() else None) as file:
-        return np.memmap(file, np.float32, "w+", shape=array.shape)
+def _stored_columns(folder: Path | None) -> int:
+    """Number of columns that were computed at a time in a folder; zero if it is new."""
+    if folder is None or not (folder / COLUMNS).exists():
+        return 0
+    return int((folder / COLUMNS).read_text())
 
 
 def run_blocks(
@@ -262,6 +255,10 @@ def run_blocks(
     for future in as_completed([pool.submit(compute_files, *arguments) for arguments in todo]):
         future.result()
         task.advance(todo[0][0].steps)
+
+
+def _is_complete(path: Path, rows: int, columns: int) -> bool:
+    return path.exists() and path.stat().st_size == NUMBER * rows * columns
 
 
 def _partial(path: Path) -> Path:

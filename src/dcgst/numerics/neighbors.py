@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Iterator
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,10 +37,15 @@ class Neighbors(ByReference):
     def __init__(self, adjacency: sp.csr_array, weighted: bool) -> None:
         self.adjacency, self.weighted = adjacency, weighted
         n, indptr = adjacency.shape[0], adjacency.indptr
-        steps = np.arange(ENTRIES, indptr[-1] + ENTRIES, ENTRIES)
+        steps = np.arange(ENTRIES, int(indptr[-1]) + ENTRIES, ENTRIES)
         ends = np.unique(np.concatenate([np.searchsorted(indptr, steps, "right") - 1, [n]]))
         starts = np.concatenate([[0], ends])
         self.ranges = [slice(int(a), int(b)) for a, b in itertools.pairwise(starts) if a < b]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is computed from the edges."""
+        state = super().__getstate__()
+        return {name: state[name] for name in ("adjacency", "weighted", "ranges")}
 
     @property
     def num_nodes(self) -> int:

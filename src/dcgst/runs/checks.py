@@ -49,7 +49,7 @@ def memory_needed(graph: Graph, model: Method, *, in_store: bool = False) -> int
     stored = graph.features.nnz if sp.issparse(graph.features) else graph.features.size
     if fits_sample(model, graph):
         if in_store:
-            return int(2e9 + 200 * graph.num_nodes)
+            return int(2e9 + (200 + 40 * (model.replicas - 1)) * graph.num_nodes)
         # The fit itself needs little; the files of a run folder are made in memory.
         per_node = 1500 + 40 * graph.num_classes
         return int(1.5e9 + graph.num_nodes * per_node + 12 * stored + 30 * graph.num_edges)

@@ -26,6 +26,7 @@ from dcgst.methods.core.runner import check_split
 from dcgst.runs import format as folder_format
 from dcgst.runs.checks import check_fit_memory, check_graph
 from dcgst.runs.metrics import compute_metrics
+from dcgst.runs.predictions import check_parquet
 from dcgst.runs.run import Run, open_run
 from dcgst.splits import Split
 from dcgst.version import VERSION, versions
@@ -110,10 +111,12 @@ def fit(
         model = type(model)(**{**model.get_params(), "random_validation": False})
     check_split(graph, split)
     check_fit_memory(graph, model, in_store=data.store is not None)
+    if data.store is not None:
+        check_parquet()
     folder = Path(folder)
     name = METHODS.name_of(type(model))
     identity = folder_format.identity(graph, split, name, model.config(), data.store)
-    with folder_format.locked(folder):
+    with _parallel(ray, model), folder_format.locked(folder):
         if folder_format.prepare(folder, identity, resume=resume, overwrite=overwrite):
             run = open_run(folder)
             if spreadsheet and not run.info.get("spreadsheet"):
@@ -123,8 +126,7 @@ def fit(
                 )
             return run
         try:
-            with _parallel(ray, model):
-                run = _fit(data, folder, model, split, callbacks)
+            run = _fit(data, folder, model, split, callbacks)
             run.info.update(
                 validate=validate,
                 audited=data.audited,
@@ -142,7 +144,8 @@ def fit(
         except WriteError:  # what was stored so far is still valid
             raise
         except InputError:  # it would fail again: remove what was written
-            folder_format.remove(folder)
+            if not resume:
+                folder_format.remove(folder)
             raise
     return run
 
@@ -154,8 +157,14 @@ def _parallel(ray: str | None, model: Method) -> Iterator[None]:
         yield
         return
     gpu = resolve_device(model.device).type == "cuda"
-    with open_pool(os.cpu_count() or 1, ray, gpu=gpu) as pool, in_parallel(pool):
-        yield
+    pool = open_pool(os.cpu_count() or 1, ray, gpu=gpu)
+    try:
+        with in_parallel(pool):
+            yield
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()
 
 
 def _fit(
@@ -163,7 +172,7 @@ def _fit(
 ) -> Run:
     """Fit the method with a checkpoint, and calibrate its probabilities."""
     start = time.perf_counter()
-    checkpoint = folder / folder_format.CHECKPOINT
+    checkpoint = (folder / folder_format.CHECKPOINT).absolute()  # workers have other folders
     model.fit(data.graph, split, callbacks=callbacks, checkpoint=checkpoint)
     seconds = round(time.perf_counter() - start, 1)
     run = _make_run(folder, data, model)
@@ -196,13 +205,16 @@ def _make_run(folder: Path, data: Input, model: Method) -> Run:
     shares = shares_of(model.prior, model.graph_.class_names)
     proba = follow_shares(calibration.apply(model.proba_), model.split_.pool[0], shares)
     result = replace(model.result_, proba=proba)
-    return Run(folder, info, model.graph_, model.split_, result)
+    return Run(folder, info, model.graph_, model.split_, result, data.store)
 
 
 def _describe_store(folder: Path, store: StoreReference | None) -> dict[str, str] | None:
     if store is None:
         return None
-    relative = os.path.relpath(store.path, folder.absolute())
+    try:
+        relative = Path(os.path.relpath(store.path, folder.absolute())).as_posix()
+    except ValueError:  # on another drive
+        relative = str(store.path)
     return {"path": str(store.path), "relative_path": relative, "digest": store.digest}
 
 

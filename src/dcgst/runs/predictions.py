@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +19,7 @@ from dcgst.files import columns_to_csv, replacing
 from dcgst.memory import forget
 from dcgst.methods.core.result import Result
 from dcgst.methods.core.trace import NOT_LABELED
-from dcgst.numerics.matrix import row_ranges
+from dcgst.numerics.arrays import row_ranges
 
 GIVEN, PSEUDO, PREDICTED = "given", "pseudo", "predicted"
 SOURCES = (GIVEN, PSEUDO, PREDICTED)
@@ -117,26 +119,31 @@ class Predictions:
 
     def write_parquet(self, path: Path) -> None:
         """Write a Parquet file atomically; numbers are not rounded, missing stages are null."""
-        try:
-            import pyarrow as pa
-            from pyarrow import parquet
-        except ImportError as error:
-            raise InputError(
-                "Parquet files require pyarrow: pip install 'dcgst[io]', or use a CSV file"
-            ) from error
-        with replacing(path) as temporary:
+        check_parquet()
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        with replacing(path) as temporary, ExitStack() as stack:
             writer = None
             for nodes in counted("predictions", list(row_ranges(len(self)))):
                 columns = {
-                    name: pa.array(own, mask=own == NOT_LABELED if name == "stage" else None)
+                    name: pa.array(
+                        own.astype(str) if name == "id" and own.dtype == object else own,
+                        mask=own == NOT_LABELED if name == "stage" else None,
+                    )
                     for name, own in self.columns(nodes).items()
                 }
                 table = pa.table(columns)
-                writer = writer or parquet.ParquetWriter(temporary, table.schema)
+                if writer is None:
+                    writer = stack.enter_context(parquet.ParquetWriter(temporary, table.schema))
                 writer.write_table(table)
                 forget(self.result.proba)
-            assert writer is not None
-            writer.close()
+
+
+def check_parquet() -> None:
+    """Raise if Parquet files cannot be written."""
+    if importlib.util.find_spec("pyarrow") is None:
+        raise InputError("Parquet files require pyarrow: pip install 'dcgst[io]'")
 
 
 def _readable(name: str, values: NDArray[Any]) -> list[Any]:

@@ -35,6 +35,7 @@ class Run:
         graph: the graph with its labels.
         split: training, validation and pool nodes.
         result: probabilities (calibrated), labels, history, candidates and models.
+        store: where the graph is; None if it is in the folder.
     """
 
     folder: Path
@@ -42,6 +43,7 @@ class Run:
     graph: Graph
     split: Split
     result: Result
+    store: StoreReference | None = None
 
     @property
     def calibration(self) -> Calibration:
@@ -60,8 +62,8 @@ class Run:
     @property
     def predictions_file(self) -> Path:
         """``predictions.csv``, or ``predictions.parquet`` if the graph is in a store."""
-        stored = self.info.get("store")
-        name = folder_format.PREDICTIONS_PARQUET if stored else folder_format.PREDICTIONS
+        in_store = self.info.get("store") is not None
+        name = folder_format.PREDICTIONS_PARQUET if in_store else folder_format.PREDICTIONS
         return self.folder / name
 
     @cached_property
@@ -95,7 +97,6 @@ class Run:
         graph, split, stored = self.graph, self.split, self.info["encoder"]
         if split.val.any() and not self.info.get("validate"):
             graph = graph.with_labels(masks={"train": split.train[0], "val": split.val[0]})
-        store = self.info.get("store")
         return Input(
             graph,
             FeatureEncoder.from_json(stored) if stored else None,
@@ -104,7 +105,7 @@ class Run:
             self.table,
             tuple(self.info["notes"]),
             self.audited,
-            StoreReference(Path(store["path"]), store["digest"]) if store else None,
+            self.store,
         )
 
     @cached_property
@@ -282,4 +283,4 @@ class Run:
 def open_run(folder: str | Path) -> Run:
     """Open the folder of a fit."""
     stored = folder_format.read(Path(folder))
-    return Run(Path(folder), stored.info, stored.graph, stored.split, stored.result)
+    return Run(Path(folder), stored.info, stored.graph, stored.split, stored.result, stored.store)

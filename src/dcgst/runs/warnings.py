@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dcgst.graph import UNKNOWN
-from dcgst.numerics.matrix import mean_rows
+from dcgst.numerics.arrays import mean_rows
 from dcgst.runs.run import Run
 
 LARGE_DIFFERENCE = 0.15

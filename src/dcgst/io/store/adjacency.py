@@ -27,6 +27,7 @@ class Counts:
     repeated: int = 0
     one_way: int = 0
     entries: int = 0
+    index: str = "int32"
 
     def notes(self) -> list[str]:
         """Notes for the user, as for a graph in memory."""
@@ -128,6 +129,7 @@ class AdjacencyBuilder:
                 progress((number + 1) / len(self.keys))
         np.concatenate([[0], degrees.cumsum()]).astype(index).tofile(self.folder / INDPTR)
         self.counts.entries = int(degrees.sum())
+        self.counts.index = np.dtype(index).name
         for path in (*self.keys, *self.values):
             path.unlink(missing_ok=True)
         return self.counts

@@ -11,6 +11,9 @@ from dcgst.io.store.adjacency import AdjacencyBuilder
 from dcgst.io.store.job import BATCH, Job
 from dcgst.io.store.sql import clean, number_of
 
+LARGEST = 3e38
+"""Largest edge weight."""
+
 
 def import_edges(job: Job, count: int) -> dict[str, Any]:
     """Look up the ends of all edges, and write the adjacency matrix."""
@@ -36,7 +39,7 @@ def import_edges(job: Job, count: int) -> dict[str, Any]:
         weights = None
         if weighted:
             weights = known["weight"].to_numpy(zero_copy_only=False).astype(np.float32)
-            if not (np.isfinite(weights) & (weights >= 0)).all():
+            if not ((weights >= 0) & (weights <= LARGEST)).all():
                 raise wrong_weight(job)
         builder.add(known["s"].to_numpy(), known["t"].to_numpy(), weights)
         done += batch.num_rows
@@ -50,6 +53,7 @@ def import_edges(job: Job, count: int) -> dict[str, Any]:
     notes = [f"edges with unknown node ids dropped: {dropped}"] if dropped else []
     return {
         "num_entries": counts.entries,
+        "index": counts.index,
         "weighted": weighted,
         "notes": [*notes, *counts.notes()],
     }
@@ -79,9 +83,10 @@ def wrong_weight(job: Job) -> InputError:
     number = number_of(column)
     place, text = job.database.row(
         f"select place, text from (select row_number() over () as place, {clean(column)} as "
-        f"text, {number} as number from edges) where number is null or number < 0 limit 1"
+        f"text, {number} as number from edges) "
+        f"where number is null or number < 0 or number > {LARGEST} limit 1"
     )
     return InputError(
         f"{job.plan.edges}, row {place}: the edge weight in column {column!r} must be a "
-        f"number that is not negative, got {text or ''!r}; fix it, or remove the edge"
+        f"number from 0 to {LARGEST:g}, got {text or ''!r}; fix it, or remove the edge"
     )

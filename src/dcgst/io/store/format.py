@@ -44,6 +44,7 @@ def write_description(
     name: str,
     shape: tuple[int, int],
     num_entries: int,
+    index: str,
     num_values: int | None,
     class_names: tuple[str, ...],
     columns: Columns,
@@ -59,6 +60,7 @@ def write_description(
         name: of the graph.
         shape: of the features.
         num_entries: of the adjacency matrix.
+        index: type of its indices.
         num_values: of sparse features; None if they are dense.
         class_names: the classes.
         columns: role of each column.
@@ -72,6 +74,7 @@ def write_description(
         "name": name,
         "shape": list(shape),
         "num_entries": num_entries,
+        "index": index,
         "num_values": num_values,
         "weighted": weighted,
         "class_names": list(class_names),
@@ -126,7 +129,7 @@ def digest_of(folder: Path) -> str:
 def _graph(folder: Path, content: Mapping[str, Any]) -> Graph:
     n, columns = content["shape"]
     entries, values = content["num_entries"], content["num_values"]
-    index = np.int32 if max(n, entries) < 2**31 else np.int64
+    index = np.dtype(content["index"])
     parts = (
         _mapped(folder / WEIGHTS, np.float32, (entries,)),
         _mapped(folder / INDICES, index, (entries,)),

@@ -103,6 +103,7 @@ def import_tables(
         name=nodes.stem,
         shape=(ids["count"], encoded["columns"]),
         num_entries=linked["num_entries"],
+        index=linked["index"],
         num_values=encoded["num_values"],
         class_names=tuple(encoded["class_names"]),
         columns=replace(columns, **asdict(node_columns), **asdict(edge_columns)),

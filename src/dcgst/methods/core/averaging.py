@@ -13,7 +13,7 @@ from dcgst.memory import forget
 from dcgst.methods.core.result import Result
 from dcgst.methods.core.trace import NOT_LABELED
 from dcgst.methods.pooling import SAMPLE, confidence_scale, mean_confidence
-from dcgst.numerics.matrix import empty_like, row_ranges
+from dcgst.numerics.arrays import empty_like, row_ranges
 from dcgst.numerics.shares import every_kth
 
 

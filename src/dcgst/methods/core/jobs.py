@@ -66,7 +66,7 @@ class Jobs:
         with threads_for(len(self.labels)):
             for chunk in chunks:
                 folder = checkpoint and checkpoint / f"replica-{chunk.start:03d}-{len(chunk)}"
-                state = Checkpoint(folder, f"replica-{chunk.start:03d}-")
+                state = Checkpoint(folder, f"replica-{chunk.start:03d}-{len(chunk)}-")
                 yield self.fit(chunk, callbacks, state)
 
     def fit(

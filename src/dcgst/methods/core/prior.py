@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dcgst.errors import InputError, unknown_name
 from dcgst.memory import forget
-from dcgst.numerics.matrix import empty_like, row_ranges
+from dcgst.numerics.arrays import empty_like, row_ranges
 from dcgst.numerics.shares import every_kth, share_offsets
 
 

@@ -26,7 +26,7 @@ from dcgst.methods.core.trace import (
     Trace,
 )
 from dcgst.nn.base import Backbone
-from dcgst.numerics.matrix import row_ranges
+from dcgst.numerics.arrays import row_ranges
 
 History = list[dict[str, float]]
 

@@ -97,11 +97,11 @@ def _fit_in_chunks(
     folds = validation_folds(method, graph, split)
     device = resolve_device(method.device)
     chunks = chunks_of(method, split, gpu=device.type == "cuda")
-    pool = current_pool()
-    if pool is None or len(chunks) == 1:
+    processes = current_pool()
+    if processes is None or len(chunks) == 1:
         results = fit_chunks(method, graph, split, folds, chunks, callbacks, checkpoint)
     else:
-        results = _fit_in_pool(pool, method, graph, split, folds, chunks, checkpoint)
+        results = _fit_in_pool(processes, method, graph, split, folds, chunks, checkpoint)
     count = method.replicas
     shares = shares_of(method.prior, graph.class_names)
     combined = []
@@ -123,23 +123,28 @@ def fit_chunks(
     chunks: Sequence[Chunk],
     callbacks: Sequence[Callback] = (),
     checkpoint: Path | None = None,
+    *,
+    prepared: bool = False,
 ) -> list[Result]:
-    """Results of some of the fits, on all nodes or a sample of them."""
+    """Results of some of the fits, on all nodes or a sample of them.
+
+    ``prepared`` says that the matrices of a sample are in the checkpoint already.
+    """
     if not fits_sample(method, graph):
         device = resolve_device(method.device)
         features = method.scale_features(graph.features)
         tensors = GraphTensors(features, graph.adjacency, device, graph.features)
         jobs = Jobs(method, tensors, graph.labels, graph.class_names, split, folds)
         return [result for own in jobs.run(chunks, callbacks, checkpoint) for result in own]
-    with sample_of(method, graph, split, checkpoint) as sample:
+    with sample_of(method, graph, split, checkpoint, prepared=prepared) as sample:
         nodes = sample.positions
         labels, inside = graph.labels[nodes], restrict(split, sample)
         jobs = Jobs(method, sample, labels, graph.class_names, inside, folds[:, nodes])
-        return [
-            result
-            for chunk, own in zip(chunks, jobs.run(chunks, callbacks, checkpoint), strict=True)
-            for result in predict_all(sample, own, chunk.start)
-        ]
+        results = []
+        for chunk, own in zip(chunks, jobs.run(chunks, callbacks, checkpoint), strict=True):
+            runs = [split[number // method.replicas] for number in chunk]
+            results += predict_all(sample, own, runs, graph.labels, chunk.start)
+        return results
 
 
 def _fit_in_pool(
@@ -159,7 +164,8 @@ def _fit_in_pool(
     futures = [
         pool.submit(_fit_chunk, method, graph, split, folds, chunk, checkpoint) for chunk in chunks
     ]
-    for _ in as_completed(futures):
+    for future in as_completed(futures):
+        future.result()  # raises at once if it failed
         task.advance()
     return [result for future in futures for result in future.result()]
 
@@ -172,7 +178,12 @@ def _fit_chunk(
     chunk: Chunk,
     checkpoint: Path | None,
 ) -> list[Result]:
-    return fit_chunks(method, graph, split, folds, [chunk], (), checkpoint)
+    if checkpoint is not None and not checkpoint.parent.exists():
+        raise InputError(
+            f"{checkpoint.parent} does not exist on a machine of the cluster; choose a folder on a "
+            "file system that all machines share"
+        )
+    return fit_chunks(method, graph, split, folds, [chunk], (), checkpoint, prepared=True)
 
 
 def validation_folds(method: Method, graph: Graph, split: Split) -> NDArray[np.int64]:

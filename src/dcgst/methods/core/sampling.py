@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from dcgst.engine.progress import counted
 from dcgst.engine.random import Purpose, derive
-from dcgst.graph import Graph
+from dcgst.graph import UNKNOWN, Graph
 from dcgst.memory import forget
 from dcgst.methods.core.result import Result
-from dcgst.methods.core.trace import NOT_LABELED
+from dcgst.methods.core.trace import NOT_LABELED, TRAINING_LABEL
+from dcgst.numerics.arrays import new_file
 from dcgst.numerics.columns import MOST_COLUMNS
 from dcgst.numerics.graph_sample import GraphSample, draw_sample
 from dcgst.numerics.large_graph import LargeGraph
@@ -41,7 +42,7 @@ LABEL_MATRICES = 3
 
 @contextmanager
 def sample_of(
-    method: Method, graph: Graph, split: Split, checkpoint: Path | None
+    method: Method, graph: Graph, split: Split, checkpoint: Path | None, *, prepared: bool = False
 ) -> Iterator[GraphSample]:
     """A sample of the nodes of a large graph, with all or many of the given labels.
 
@@ -50,9 +51,11 @@ def sample_of(
         graph: the graph.
         split: one or several runs.
         checkpoint: folder for files; default a temporary one, if files are needed.
+        prepared: whether the files are complete already, made by another process.
     """
     folder = checkpoint and checkpoint / "matrices"
-    with open_workspace(graph.num_nodes, _columns(graph), folder) as workspace:
+    columns = _columns(graph)
+    with open_workspace(graph.num_nodes, columns, folder, prepared=prepared) as workspace:
         features, adjacency = graph.features, graph.adjacency
         large = LargeGraph(
             features, adjacency, method.scale_features, workspace, weighted=graph.weighted
@@ -85,12 +88,37 @@ def choose_nodes(graph: Graph, split: Split, seed: int) -> NDArray[np.int64]:
         nodes = order[mask[order]]
         return nodes if nodes.size <= most else rng.choice(nodes, most, replace=False)
 
-    given = some(np.asarray(split.given.any(axis=0)), GIVEN_NODES)
+    train = _some_of_each_class(order, np.asarray(split.train.any(axis=0)), graph, rng)
+    val = some(np.asarray(split.val.any(axis=0)), GIVEN_NODES)
     pool = some(np.asarray(split.pool.any(axis=0)), POOL_NODES)
-    return np.union1d(given, pool)
+    return np.unique(np.concatenate([train, val, pool]))
 
 
-def predict_all(sample: GraphSample, results: Sequence[Result], number: int) -> list[Result]:
+def _some_of_each_class(
+    order: NDArray[np.int64], mask: NDArray[np.bool_], graph: Graph, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """At most ``GIVEN_NODES`` nodes at random; classes with few nodes keep all of them."""
+    nodes = order[mask[order]]
+    if nodes.size <= GIVEN_NODES:
+        return nodes
+    nodes = rng.permutation(nodes)
+    codes = graph.labels[nodes]
+    by_class = np.argsort(codes, kind="stable")
+    first = np.searchsorted(codes[by_class], np.arange(graph.num_classes))
+    rank = np.empty(nodes.size, dtype=np.int64)  # within the class, at random
+    rank[by_class] = np.arange(nodes.size) - first[codes[by_class]]
+    rare = rank < GIVEN_NODES // (2 * graph.num_classes)
+    others = nodes[~rare][: GIVEN_NODES - int(rare.sum())]
+    return np.concatenate([nodes[rare], others])
+
+
+def predict_all(
+    sample: GraphSample,
+    results: Sequence[Result],
+    runs: Sequence[Split],
+    labels: NDArray[np.int64],
+    number: int,
+) -> list[Result]:
     """Results of fits of a sample as results of the whole graph.
 
     Nodes of the sample keep their predictions.
@@ -98,6 +126,8 @@ def predict_all(sample: GraphSample, results: Sequence[Result], number: int) -> 
     Args:
         sample: the sample.
         results: of fits that were computed together.
+        runs: the run of each of them.
+        labels: ``(n,)`` labels of the whole graph.
         number: of this call, for the name of a file.
     """
     large, count = sample.graph, sample.graph.num_nodes
@@ -109,20 +139,29 @@ def predict_all(sample: GraphSample, results: Sequence[Result], number: int) -> 
     proba: NDArray[np.float32] = (
         np.empty(shape, dtype=np.float32)
         if folder is None
-        else np.memmap(folder / f"probabilities-{number}.f32", np.float32, "w+", shape=shape)
+        else new_file(folder / f"probabilities-{number}.f32", shape)
     )
     for part in counted("prediction", list(large.ranges())):
         proba[:, part] = model(large.rows(part)).exp().numpy()
         forget(proba)
-    return [_expand(result, own, sample, nodes) for result, own in zip(results, proba, strict=True)]
+    return [
+        _expand(result, own, sample, nodes, run, labels)
+        for result, own, run in zip(results, proba, runs, strict=True)
+    ]
 
 
 def _expand(
-    result: Result, proba: NDArray[np.float32], sample: GraphSample, nodes: NDArray[np.int64]
+    result: Result,
+    proba: NDArray[np.float32],
+    sample: GraphSample,
+    nodes: NDArray[np.int64],
+    run: Split,
+    labels: NDArray[np.int64],
 ) -> Result:
     count = sample.graph.num_nodes
     proba[nodes] = result.proba[sample.chosen]
-    given, stage = np.full(count, -1), np.full(count, NOT_LABELED)
+    given = np.where(run.given[0], labels, UNKNOWN)
+    stage = np.where(run.train[0], TRAINING_LABEL, NOT_LABELED)
     given[nodes], stage[nodes] = result.given[sample.chosen], result.labeled_stage[sample.chosen]
     candidates = result.candidates.copy()
     candidates["node"] = sample.positions[candidates["node"]]

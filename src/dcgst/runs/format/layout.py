@@ -53,6 +53,7 @@ class Stored:
         split: training, validation and pool nodes.
         result: the result of the fit.
         table: columns of the node table; read separately, by :func:`read_node_table`.
+        store: where the graph is; None if it is in the folder.
     """
 
     info: dict[str, Any]
@@ -60,6 +61,7 @@ class Stored:
     split: Split
     result: Result
     table: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    store: StoreReference | None = None
 
 
 def identity(

@@ -19,6 +19,7 @@ from safetensors.torch import load_file
 from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.graph.csr import MAX_ROWS, checked_csr
+from dcgst.io.input import Input, StoreReference
 from dcgst.io.npz import read_npz_arrays
 from dcgst.io.store import is_store, open_store
 from dcgst.methods import Result
@@ -90,8 +91,8 @@ def read(folder: Path) -> Stored:
 
 def _read(folder: Path, info: dict[str, Any]) -> Stored:
     arrays = read_npz_arrays(folder / ARRAYS)
-    graph = _graph_of(arrays, folder, info)
-    if info.get("store"):
+    graph, store = _graph_of(arrays, folder, info)
+    if store is not None:
         arrays["proba"] = read_probabilities(folder)
     if info["format"] == 1:
         info = v1.upgrade_info(info)
@@ -114,7 +115,7 @@ def _read(folder: Path, info: dict[str, Any]) -> Stored:
         expectation=info.get("expectation", {}),
         models=_read_models(folder / MODELS, info["models"]),
     )
-    return Stored(info, graph, split, result)
+    return Stored(info, graph, split, result, store=store)
 
 
 def read_node_table(folder: Path) -> dict[str, list[str]]:
@@ -137,20 +138,26 @@ def read_probabilities(folder: Path) -> NDArray[np.float32]:
     return proba
 
 
-def _graph_of(arrays: Mapping[str, NDArray[Any]], folder: Path, info: Mapping[str, Any]) -> Graph:
-    """The graph; it has masks if more labels are known than were given."""
+def _graph_of(
+    arrays: Mapping[str, NDArray[Any]], folder: Path, info: Mapping[str, Any]
+) -> tuple[Graph, StoreReference | None]:
+    """The graph, and its store if it is in one.
+
+    It has masks if more labels are known than were given.
+    """
     given = arrays["train"] | arrays["val"]
     all_given = ((arrays["labels"] != UNKNOWN) == given).all()
     masks = {} if all_given else {"train": arrays["train"], "val": arrays["val"]}
     names = tuple(str(class_name) for class_name in arrays["class_names"])
     if info.get("store"):
-        graph = _open_store(folder, info["store"])
-        return graph.with_labels(arrays["labels"], class_names=names, masks=masks)
+        data = _open_store(folder, info["store"])
+        graph = data.graph.with_labels(arrays["labels"], class_names=names, masks=masks)
+        return graph, data.store
     n = len(arrays["labels"])
     parts = tuple(arrays[f"features_{part}"] for part in ("data", "indices", "indptr"))
     features = checked_csr(parts, arrays["features_shape"], "features")
     links = tuple(arrays[f"adjacency_{part}"] for part in ("data", "indices", "indptr"))
-    return Graph(
+    graph = Graph(
         checked_csr(links, (n, n), "adjacency", MAX_ROWS),
         features.toarray() if arrays["features_dense"] else features,
         arrays["labels"],
@@ -159,24 +166,27 @@ def _graph_of(arrays: Mapping[str, NDArray[Any]], folder: Path, info: Mapping[st
         masks=masks,
         name=str(info["name"]),
     )
+    return graph, None
 
 
-def _open_store(folder: Path, stored: Mapping[str, Any]) -> Graph:
-    """The graph of a store: at its path, or at the same place relative to the run folder."""
-    paths = [Path(stored["path"]), folder / stored["relative_path"]]
-    path = next((path for path in paths if is_store(path)), None)
-    if path is None:
+def _open_store(folder: Path, stored: Mapping[str, Any]) -> Input:
+    """The store of a run: at its path, or at the same place relative to the run folder."""
+    paths = (Path(stored["path"]), folder / stored["relative_path"])
+    others = []
+    for path in filter(is_store, paths):
+        data = open_store(path)
+        if data.store is not None and data.store.digest == stored["digest"]:
+            return data
+        others.append(path)
+    if others:
         raise InputError(
-            f"the graph of {folder} is in the store {paths[0]}, which does not exist; put it back "
-            "or import the tables again"
+            f"{others[0]} is not the store that {folder} was fitted on: its content differs; put "
+            "the old one back, or fit again with --overwrite"
         )
-    data = open_store(path)
-    if data.store is None or data.store.digest != stored["digest"]:
-        raise InputError(
-            f"{path} is not the store that {folder} was fitted on: its content differs; put the "
-            "old one back, or fit again with --overwrite"
-        )
-    return data.graph
+    raise InputError(
+        f"the graph of {folder} is in the store {paths[0]}, which does not exist; put it back, or "
+        "import the tables again"
+    )
 
 
 def _table_of(

@@ -17,8 +17,10 @@ from dcgst.evaluate.calibration import Calibration
 from dcgst.graph import Graph
 from dcgst.io import Columns, FeatureEncoder
 from dcgst.io.features import KINDS
+from dcgst.memory import forget
 from dcgst.methods import METHODS
 from dcgst.methods.core.trace import NOT_LABELED
+from dcgst.numerics.arrays import row_ranges
 from dcgst.runs.format.layout import (
     ALWAYS,
     CANDIDATE_TABLE,
@@ -132,9 +134,11 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], graph: Graph) -> None:
         if array.shape != shape or array.dtype.kind != kind:
             raise ValueError(f"{name} is {array.dtype} {array.shape}, expected {shape}")
     proba, agreement = arrays["proba"], arrays["agreement"]
-    sums_are_one = np.allclose(proba.sum(axis=1), 1, rtol=0, atol=1e-2)
-    if not ((proba >= 0).all() and sums_are_one):
-        raise ValueError("proba has values that are not probabilities")
+    for nodes in row_ranges(n):
+        own = proba[nodes]
+        if not ((own >= 0).all() and np.allclose(own.sum(axis=1), 1, rtol=0, atol=1e-2)):
+            raise ValueError("proba has values that are not probabilities")
+    forget(proba)
     if not ((agreement >= 0) & (agreement <= 1)).all():
         raise ValueError("agreement has values outside 0 … 1")
     if (arrays["labeled_stage"] < NOT_LABELED).any():

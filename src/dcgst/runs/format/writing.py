@@ -25,7 +25,7 @@ from dcgst.graph import Graph
 from dcgst.memory import forget
 from dcgst.methods import Result
 from dcgst.methods.core.trace import CANDIDATE
-from dcgst.numerics.matrix import row_ranges
+from dcgst.numerics.arrays import row_ranges
 from dcgst.runs.format.layout import (
     ARRAYS,
     CANDIDATE_TABLE,
