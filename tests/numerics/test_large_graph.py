@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import torch
 
 from dcgst.datasets import synthetic
-from dcgst.numerics import graph_sample, matrix
+from dcgst.numerics import arrays, graph_sample
 from dcgst.numerics import large_graph as module
 from dcgst.numerics.graph_sample import draw_sample
 from dcgst.numerics.graph_tensors import GraphTensors, known_labels
@@ -32,7 +32,7 @@ def large_of(graph, folder=None) -> LargeGraph:
 
 @pytest.fixture(params=["dense", "sparse", "constant column"])
 def graph(request, rng, monkeypatch):
-    monkeypatch.setattr(matrix, "ROWS", 32)
+    monkeypatch.setattr(arrays, "ROWS", 32)
     graph = synthetic(150, 3, features=7, seed=4)
     if request.param == "sparse":
         words = sp.random_array((150, 40), density=0.1, rng=rng, dtype=np.float32)

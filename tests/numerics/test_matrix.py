@@ -13,6 +13,7 @@ import torch
 from dcgst.datasets import synthetic
 from dcgst.engine.executors import in_parallel, open_pool
 from dcgst.engine.progress import reporting_to
+from dcgst.numerics import arrays
 from dcgst.numerics import matrix as module
 from dcgst.numerics.matrix import Workspace, open_workspace
 from dcgst.numerics.neighbors import Neighbors
@@ -40,7 +41,7 @@ def values(rng) -> torch.Tensor:
 
 @pytest.fixture(params=["memory", "files"])
 def workspace(request, tmp_path, monkeypatch) -> Workspace:
-    monkeypatch.setattr(module, "ROWS", 5)
+    monkeypatch.setattr(arrays, "ROWS", 5)
     return Workspace(None if request.param == "memory" else tmp_path / "new", columns=3)
 
 
@@ -111,19 +112,16 @@ def test_other_widths_are_other_files(tmp_path, values):
         assert torch.equal(matrix.rows(slice(None)), values)
 
 
-def test_an_interrupted_matrix_is_not_complete(tmp_path, values):
+def test_an_interrupted_matrix_is_not_complete(tmp_path, values, monkeypatch):
     def fails(nodes):
         if nodes.start:
             raise OSError("disk full")
         return values[nodes]
 
     workspace = Workspace(tmp_path, columns=3)
-    module_rows, module.ROWS = module.ROWS, 5
-    try:
-        with pytest.raises(OSError, match="disk full"):
-            workspace.from_rows("m", (23, 7), fails)
-    finally:
-        module.ROWS = module_rows
+    monkeypatch.setattr(arrays, "ROWS", 5)
+    with pytest.raises(OSError, match="disk full"):
+        workspace.from_rows("m", (23, 7), fails)
     assert workspace.find(["m"], (23, 7)) is None
     assert np.array_equal(
         workspace.from_rows("m", (23, 7), lambda nodes: values[nodes]).rows(slice(None)), values

@@ -9,7 +9,19 @@ import shutil
 import numpy as np
 import pytest
 
-from dcgst import DCGST, EM, InputError, diagnose, draw_audit, explain, fit, open_run, read, suggest
+from dcgst import (
+    DCGST,
+    EM,
+    MLP,
+    InputError,
+    diagnose,
+    draw_audit,
+    explain,
+    fit,
+    open_run,
+    read,
+    suggest,
+)
 from dcgst.engine.executors import in_parallel, open_pool
 from dcgst.insight import write_report
 from dcgst.io.store import import_tables
@@ -178,7 +190,8 @@ def test_without_pyarrow_the_fit_does_not_begin(tables, tmp_path, monkeypatch):
     assert not (tmp_path / "run").exists()
 
 
-def test_predict_takes_tables_or_the_same_store(run, tables, tmp_path):
+def test_predict_takes_tables_or_the_same_store(tables, tmp_path):
+    run = fit(read(tables / "g.store"), tmp_path / "run", MLP(epochs=2))
     assert len(run.predict(tables / "nodes.csv", tables / "edges.csv")) == 300
     assert len(run.predict(tables / "g.store")) == 300
     lines = (tables / "nodes.csv").read_text().splitlines()[:200]

@@ -110,7 +110,7 @@ def open_store(folder: Path) -> Input:
         encoder=FeatureEncoder.from_json(content["encoder"]),
         columns=Columns(**content["columns"]),
         notes=tuple(content["notes"]),
-        store=StoreReference(folder.absolute(), content["digest"]),
+        store=StoreReference(folder.resolve(), content["digest"]),
     )
 
 
