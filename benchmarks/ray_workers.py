@@ -101,11 +101,17 @@ def warm_cell() -> Cell:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--cells", type=int, default=8)
-    parser.add_argument("--nodes", type=int, default=500_000)
+    parser.add_argument("--nodes", type=int, default=2_000_000)
+    parser.add_argument("--tasks", default="grid,propagation", help="comma-separated")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    for name, task in (("grid", grid(options.cells)), ("propagation", propagation(options.nodes))):
+    tasks = {
+        "grid": lambda: grid(options.cells),
+        "propagation": lambda: propagation(options.nodes),
+    }
+    for name in options.tasks.split(","):
+        task = tasks[name]()
         times: dict[int, list[float]] = {1: [], 2: []}
         for number in range(options.rounds):
             for workers in (1, 2) if number % 2 == 0 else (2, 1):
