@@ -80,7 +80,10 @@ def read_label_table(
 
 def _remedy(of_nodes: str | None, standard: Sequence[str]) -> str | None:
     """Commands that know the node table have no options for the columns of other tables."""
-    return f"call it {of_nodes!r} as in the node table, or {standard[0]!r}" if of_nodes else None
+    if not of_nodes:
+        return None
+    other = f", or {standard[0]!r}" if standard[0] != of_nodes else ""
+    return f"call it {of_nodes!r} as in the node table{other}"
 
 
 def _read_rows(table: Table, id_column: str, label_column: str) -> LabelTable:
