@@ -14,7 +14,7 @@ from dcgst.engine.random import Purpose, derive
 from dcgst.errors import InputError
 from dcgst.evaluate.metrics import holm
 from dcgst.graph import UNKNOWN, Graph
-from dcgst.insight.shifts import SHIFT_NAMES, distances
+from dcgst.insight.shifts import SHIFT_NAMES, describe, distances
 from dcgst.shift.concentration import concentration
 from dcgst.splits import Split
 
@@ -236,23 +236,10 @@ def _shifts(graph: Graph, labeled_nodes: NDArray[np.int64], seed: int) -> list[S
             value=float(values[0]),
             expected=float(values[1:].mean()),
             p=p,
-            description=_describe(name, p, graph, labeled_nodes),
+            description=describe(name, p < SIGNIFICANCE, graph, labeled_nodes),
         )
         for (name, values), p in zip(found.items(), p_values, strict=True)
     ]
-
-
-def _describe(name: str, p: float, graph: Graph, labeled_nodes: NDArray[np.int64]) -> str:
-    how = "more than" if p < SIGNIFICANCE else "about as much as"
-    own, mean = graph.degrees[labeled_nodes].mean(), graph.degrees.mean()
-    differ = {
-        "features": "features differ",
-        "degree": f"labeled nodes have {own:.1f} neighbors on average, all nodes {mean:.1f}; they "
-        "differ",
-        "position": "positions in the graph differ",
-        "representation": "features averaged over neighbors differ",
-    }[name]
-    return f"{differ} {how} in a random sample"
 
 
 def _warnings(found: Diagnosis) -> list[str]:

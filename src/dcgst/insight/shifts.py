@@ -47,6 +47,20 @@ def distances(graph: Graph, sets: NodeSets) -> dict[str, NDArray[np.float64]]:
     }
 
 
+def describe(name: str, significant: bool, graph: Graph, labeled_nodes: NDArray[np.int64]) -> str:
+    """A difference between labeled nodes and all nodes in words."""
+    how = "more than" if significant else "about as much as"
+    own, mean = graph.degrees[labeled_nodes].mean(), graph.degrees.mean()
+    differ = {
+        "features": "features differ",
+        "degree": f"labeled nodes have {own:.1f} neighbors on average, all nodes {mean:.1f}; they "
+        "differ",
+        "position": "positions in the graph differ",
+        "representation": "features averaged over neighbors differ",
+    }[name]
+    return f"{differ} {how} in a random sample"
+
+
 def cmd_distances(z: Tensor, sets: NodeSets) -> NDArray[np.float64]:
     """CMD of each set from all nodes in a representation ``(n, d)``."""
     from_all = CMDFrom(z[:: -(-len(z) // MOST_ROWS)])

@@ -38,9 +38,10 @@ def import_edges(job: Job, count: int) -> dict[str, Any]:
         known = batch.filter(~unknown)
         weights = None
         if weighted:
-            weights = known["weight"].to_numpy(zero_copy_only=False).astype(np.float32)
-            if not ((weights >= 0) & (weights <= LARGEST)).all():
+            exact = known["weight"].to_numpy(zero_copy_only=False)
+            if not ((exact >= 0) & (exact <= LARGEST)).all():
                 raise wrong_weight(job)
+            weights = exact.astype(np.float32)
         builder.add(known["s"].to_numpy(), known["t"].to_numpy(), weights)
         done += batch.num_rows
         job.progress("edges", 0.7 * done / max(1, total))
