@@ -15,6 +15,7 @@ from dcgst.errors import InputError
 from dcgst.evaluate.metrics import holm
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.insight.shifts import SHIFT_NAMES, describe, distances
+from dcgst.numerics.components import LARGE
 from dcgst.shift.concentration import concentration
 from dcgst.splits import Split
 
@@ -280,7 +281,7 @@ def _advice(found: Diagnosis) -> list[str]:
             "After a fit, label 20 or 30 randomly chosen nodes (dcgst audit): they measure the "
             "accuracy and help most. Choose further nodes with dcgst suggest."
         )
-    else:
+    elif found.nodes < LARGE:  # the default is fitted to a sample of larger graphs
         advice.append(
             "--method gp is faster than the default, and one or two points less accurate."
         )
