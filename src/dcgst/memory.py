@@ -129,10 +129,10 @@ def in_gib(size: float) -> str:
     """A number of bytes for people.
 
     Example:
-        >>> in_gib(3 * 2**29)
-        '1.5 GiB'
+        >>> in_gib(3 * 2**29), in_gib(3 * 2**20)
+        ('1.5 GiB', '3 MiB')
     """
-    return f"{size / 2**30:,.1f} GiB"
+    return f"{size / 2**30:,.1f} GiB" if size >= 2**30 else f"{size / 2**20:,.0f} MiB"
 
 
 def _cgroup_bounds(root: Path) -> list[int]:

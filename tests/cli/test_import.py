@@ -63,5 +63,29 @@ def test_bad_input_has_exit_code_2(files):
     again = dcgst("fit", store)
     assert again.code == 2
     assert f"{store} is not complete; run the same `dcgst import` again" in again.err
-    assert dcgst(*command, "--drop-unknown").code == 2, "other options than the interrupted import"
+    assert dcgst(*command, "--drop-unknown").code == 0
+    assert dcgst(*command, "--drop-unknown").code == 2, "the store exists"
     assert dcgst(*command, "--drop-unknown", "--overwrite").code == 0
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("Query interrupted")])
+def test_after_an_interruption_the_same_command_continues(files, monkeypatch, error):
+    def stop(*_arguments, **_options):
+        raise error
+
+    nodes, edges, store = files
+    monkeypatch.setattr("dcgst.cli.import_.import_tables", stop)
+    done = dcgst("import", nodes, edges, "-o", store)
+    assert done.code == 130
+    assert "Run the same command again to continue" in done.err
+
+
+@pytest.mark.parametrize("make", [False, True])
+def test_a_missing_store_is_named(tmp_path, make):
+    store = tmp_path / ("folder" if make else "no.store")
+    if make:
+        store.mkdir()
+    done = dcgst("diagnose", store)
+    assert done.code == 2
+    what = "is a folder, but not a store" if make else "does not exist"
+    assert f"{what}; make a store with dcgst import" in " ".join(done.err.split())

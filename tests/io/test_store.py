@@ -146,9 +146,7 @@ def test_after_an_error_the_corrected_tables_can_be_imported(tables, tmp_path):
     with pytest.raises(InputError, match="u3"):
         import_tables(*tables, tmp_path / "g.store")
     tables[1].write_text(good)
-    with pytest.raises(InputError, match="interrupted import of other tables"):
-        import_tables(*tables, tmp_path / "g.store")
-    import_tables(*tables, tmp_path / "g.store", overwrite=True)
+    import_tables(*tables, tmp_path / "g.store")
     same(tmp_path / "g.store", tables)
 
 
@@ -181,6 +179,34 @@ def test_an_interrupted_import_continues(tables, tmp_path, monkeypatch):
     import_tables(*tables, out, progress=lambda step, _: steps.append(step))
     assert set(steps) == {"edges", "digest"}
     same(out, tables)
+
+
+def test_after_an_unknown_id_only_the_edges_are_read_again(tables, tmp_path):
+    nodes, edges = tables
+    edges.write_text(edges.read_text() + "n1,nobody,1\n")
+    out, steps = tmp_path / "g.store", []
+    with pytest.raises(InputError, match="no node has the id 'nobody'"):
+        import_tables(nodes, edges, out)
+    notes = import_tables(
+        nodes, edges, out, drop_unknown=True, progress=lambda step, _: steps.append(step)
+    )
+    assert set(steps) == {"edges", "digest"}
+    assert any("unknown node ids dropped: 1" in note for note in notes)
+    same(out, tables, drop_unknown=True)
+
+
+def test_another_node_table_needs_overwrite(tables, tmp_path, monkeypatch):
+    nodes, edges = tables
+    monkeypatch.setattr("dcgst.io.store.importing.import_edges", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        import_tables(nodes, edges, tmp_path / "g.store")
+    nodes.write_text(nodes.read_text() + "\n")
+    with pytest.raises(InputError, match="of another node table, or with other options"):
+        import_tables(nodes, edges, tmp_path / "g.store")
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
 
 
 def test_nothing_else_is_overwritten(tables, tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,13 +22,24 @@ from dcgst.cli.graph_options import (
     WeightOption,
     describe,
 )
-from dcgst.cli.output import JsonOption, QuietOption, print_json, progress, say
+from dcgst.cli.output import JsonOption, QuietOption, errors, print_json, progress, say
 from dcgst.cli.settings import split_list
 from dcgst.io import Columns
 from dcgst.io.store import SUFFIX, import_tables, open_store
 
 STEPS = {"ids": 0.1, "features": 0.5, "edges": 0.38, "digest": 0.02}
 """Share of each step in the whole time, about."""
+
+
+def _import_tables(*arguments: Any, **options: Any) -> None:
+    """Import, and say how to continue after Ctrl-C, which DuckDB turns into an error of its own."""
+    try:
+        import_tables(*arguments, **options)
+    except (KeyboardInterrupt, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "interrupted" not in str(error).lower():
+            raise
+        say("Interrupted. Run the same command again to continue.", errors)
+        raise typer.Exit(130) from None
 
 
 def command(
@@ -83,7 +94,7 @@ def command(
             bar.describe(step)
             bar.advance_to(before + share * STEPS[step])
 
-        import_tables(
+        _import_tables(
             nodes,
             edges,
             out,

@@ -27,7 +27,7 @@ from dcgst.io.graph_files import networkx_tables, read_graphml, read_pt
 from dcgst.io.input import Input
 from dcgst.io.nodes import describe_classes, read_ids, read_labels
 from dcgst.io.npz import read_npz_graph
-from dcgst.io.store.format import is_store, open_store
+from dcgst.io.store.format import SUFFIX, is_store, open_store
 from dcgst.io.table import Table
 from dcgst.io.table_files import read_table
 from dcgst.memory import no_collection
@@ -144,6 +144,9 @@ def _load(
         return read_pt(path)
     if extension == ".graphml":
         return read_graphml(path)
+    if edges is None and (path.suffix == SUFFIX or path.is_dir()):
+        what = "is a folder, but not a store" if path.is_dir() else "does not exist"
+        raise InputError(f"{path} {what}; make a store with dcgst import")
     if edges is None:
         raise InputError(f"{path} is a node table: an edge table is required as second argument")
     return read_table(path, delimiter), read_table(Path(edges), delimiter, header_required=False)

@@ -128,11 +128,17 @@ def _prepare(out: Path, plan: Plan, overwrite: bool) -> Path:
         raise InputError(f"{out} contains other files ({others[0]}); choose another name")
     if files.DESCRIPTION in found and not overwrite:
         raise InputError(f"{out} exists already; use --overwrite, or another name")
-    if begun.exists() and not overwrite and json.loads(begun.read_text()) != plan.identity():
-        raise InputError(
-            f"{out} holds an interrupted import of other tables, or with other options; use "
-            "--overwrite to replace it"
-        )
+    if begun.exists() and not overwrite:
+        before = json.loads(begun.read_text())
+        if before["nodes"] != plan.identity()["nodes"]:
+            raise InputError(
+                f"{out} holds an interrupted import of another node table, or with other options; "
+                "use --overwrite to replace it"
+            )
+        if before != plan.identity():  # ids and features stay valid
+            for step in ("edges", "digest"):
+                (work / f"{step}.json").unlink(missing_ok=True)
+            write_text(begun, json.dumps(plan.identity()))
     if overwrite or not begun.exists():
         shutil.rmtree(work, ignore_errors=True)
         for name in files.FILES:

@@ -42,11 +42,13 @@ class Plan:
     drop_unknown: bool
 
     def identity(self) -> dict[str, Any]:
-        """The plan as JSON, with size and time of the tables."""
-        stats = [path.stat() for path in (self.nodes, self.edges)]
+        """The plan as JSON, with size and time of the tables: that of the nodes, and the rest."""
+        fields = {key: str(value) for key, value in asdict(self).items()}
+        of_nodes = ("nodes", "node_columns", "features", "kinds")
+        times = [[s.st_size, s.st_mtime_ns] for s in (self.nodes.stat(), self.edges.stat())]
         return {
-            **{key: str(value) for key, value in asdict(self).items()},
-            "tables": [[stat.st_size, stat.st_mtime_ns] for stat in stats],
+            "nodes": {**{key: fields.pop(key) for key in of_nodes}, "table": times[0]},
+            "edges": {**fields, "table": times[1]},
         }
 
 

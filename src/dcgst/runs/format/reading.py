@@ -185,7 +185,7 @@ def _open_store(folder: Path, stored: Mapping[str, Any]) -> Input:
         )
     raise InputError(
         f"the graph of {folder} is in the store {paths[0]}, which does not exist; put it back, or "
-        "import the tables again"
+        f"move it to {paths[1]}, or import the tables again"
     )
 
 
