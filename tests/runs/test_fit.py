@@ -100,7 +100,7 @@ def test_a_folder_that_cannot_be_created_is_named(graph, tmp_path):
 
 def test_a_fit_that_needs_more_memory_than_available_is_refused(graph, monkeypatch, tmp_path):
     monkeypatch.setattr(memory, "available_memory", lambda: 2**20)
-    with pytest.raises(InputError, match=r"120 nodes with 3 classes need about 0.3 GiB of memory"):
+    with pytest.raises(InputError, match=r"120 nodes with 3 classes need about 287 MiB of memory"):
         fit(graph, tmp_path / "run", GCN(epochs=2))
     assert not (tmp_path / "run").exists()
 
