@@ -12,14 +12,17 @@ import numpy as np
 import pytest
 import torch
 
-from dcgst import ST, fit, load
+from dcgst import DCGST, ST, fit, load, read
 from dcgst.bench.cells import Cell
 from dcgst.bench.grid import run_grid
 from dcgst.bench.protocol import Labels
 from dcgst.bench.records import Records
 from dcgst.bench.tuning import Search, tune
-from dcgst.engine.executors import open_pool
+from dcgst.engine.executors import RayExecutor, open_pool
 from dcgst.errors import InputError
+from dcgst.io.store import import_tables
+from dcgst.methods.core import runner, sampling
+from dcgst.numerics import arrays
 
 WAIT = 300
 """Seconds; the first task of a worker imports PyTorch, on a busy machine slowly."""
@@ -115,6 +118,52 @@ def test_a_fit_on_a_cluster_has_the_same_result(cluster, tmp_path, monkeypatch):
     assert len(runs[1].result.models) == 3
     assert not (before / "on_cluster").exists()
     assert not (tmp_path / "on_cluster" / "checkpoint").exists()
+
+
+@pytest.fixture
+def large_graph(tmp_path, monkeypatch):
+    """A graph in a store that counts as large, predicted in three ranges of nodes."""
+    monkeypatch.setattr(runner, "LARGE_GRAPH", 100)
+    monkeypatch.setattr(sampling, "POOL_NODES", 500)
+    monkeypatch.setattr(arrays, "ROWS", 500)
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 1200)
+    x = np.eye(3)[truth] + 0.5 * rng.normal(size=(1200, 3))
+    labels = np.where(np.arange(1200) < 30, truth.astype(str), "")
+    rows = [f"{i},{labels[i]}," + ",".join(map(str, x[i])) for i in range(1200)]
+    (tmp_path / "nodes.csv").write_text("\n".join(["id,label,a,b,c", *rows]))
+    ends = [(i, rng.choice(np.flatnonzero(truth == truth[i]))) for i in range(1200)]
+    (tmp_path / "edges.csv").write_text("\n".join(["s,t", *(f"{i},{j}" for i, j in ends)]))
+    import_tables(tmp_path / "nodes.csv", tmp_path / "edges.csv", tmp_path / "g.store")
+    return read(tmp_path / "g.store")
+
+
+def test_experts_and_predictions_of_a_large_graph_are_tasks(
+    cluster, large_graph, tmp_path, monkeypatch
+):
+    model = DCGST(epochs=5, stage_epochs=2, max_stages=1, student_epochs=2, device="cpu")
+    expected = fit(large_graph, tmp_path / "here", model)
+    submitted, submit = [], RayExecutor.submit
+
+    def record(self, function, /, *args):
+        submitted.append(function.__name__)
+        if submitted.count("_predict_shared") == 2 and function.__name__ == "_predict_shared":
+            args = (*args, str(tmp_path / "marker"))
+            return submit(self, die_once_then_predict, *args)
+        return submit(self, function, *args)
+
+    monkeypatch.setattr(RayExecutor, "submit", record)
+    found = fit(large_graph, tmp_path / "there", model, ray=cluster)
+    np.testing.assert_allclose(found.result.proba, expected.result.proba, atol=1e-4)
+    assert (tmp_path / "marker").exists(), "a worker ended on the way"
+    assert submitted.count("_fit_shared") == 3, "MLP, Gaussian process and EM"
+    assert submitted.count("_predict_shared") == 3
+    assert "compute_files" in submitted
+
+
+def die_once_then_predict(shared, nodes, marker: str):
+    die_once(marker)
+    return sampling._predict_shared(shared, nodes)
 
 
 def test_without_a_cluster_the_message_says_how_to_start_one():

@@ -5,15 +5,19 @@ from __future__ import annotations
 import contextlib
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextvars import ContextVar
+from dataclasses import dataclass
 from multiprocessing import get_context
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
 
 from dcgst.errors import InputError
+
+Value = TypeVar("Value")
 
 RETRIES = 3
 """Times that Ray repeats a task whose process or machine was lost."""
@@ -58,6 +62,12 @@ def current_pool() -> Executor | None:
     return _pool.get()
 
 
+def current_cluster() -> RayExecutor | None:
+    """The pool, if it is a Ray cluster: its tasks can be any function, also a nested one."""
+    pool = _pool.get()
+    return pool if isinstance(pool, RayExecutor) else None
+
+
 def tasks_at_once() -> int:
     """Tasks of the current pool that share the memory of one machine."""
     pool = current_pool()
@@ -70,6 +80,20 @@ def init_worker() -> None:
     """Use one thread per process, and leave the handling of Ctrl-C to the parent process."""
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@dataclass(frozen=True)
+class Shared(Generic[Value]):
+    """A value in the object store of a cluster, which copies it once to each machine."""
+
+    reference: Any
+
+    def get(self) -> Value:
+        """The value, in a task."""
+        import ray
+
+        found: Value = ray.get(self.reference)
+        return found
 
 
 class RayExecutor(Executor):
@@ -108,7 +132,7 @@ class RayExecutor(Executor):
                 ) from error
         nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
         cpus = [node["Resources"].get("CPU", 1) for node in nodes if node["Alive"]]
-        self.per_machine = max(1, int(max(cpus, default=1)))
+        self.cpus, self.per_machine = int(sum(cpus)), max(1, int(max(cpus, default=1)))
         gpus = 1 / TASKS_PER_GPU if gpu else 0
         self._run = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=RETRIES)(_run)
 
@@ -119,6 +143,22 @@ class RayExecutor(Executor):
         self._refs.add(ref)
         future.add_done_callback(lambda _: self._refs.discard(ref))
         return future
+
+    def share(self, value: Value) -> Shared[Value]:
+        """Store a value that several tasks need."""
+        return Shared(self._ray.put(value))
+
+    def map_in_order(
+        self, function: Callable[..., Value], arguments: Sequence[tuple[Any, ...]]
+    ) -> Iterator[Value]:
+        """Results of many calls; only a few are computed before they are asked for."""
+        ahead = 2 * self.cpus
+        waiting = deque(self.submit(function, *own) for own in arguments[:ahead])
+        for number in range(len(arguments)):
+            found: Value = waiting.popleft().result()
+            if number + ahead < len(arguments):
+                waiting.append(self.submit(function, *arguments[number + ahead]))
+            yield found
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Leave the cluster; a local one ends."""

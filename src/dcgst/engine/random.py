@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from enum import IntEnum
 
@@ -77,6 +78,12 @@ class Streams:
 
     def __len__(self) -> int:
         return len(self.generators)
+
+    def of(self, replica: int) -> Streams:
+        """The stream of one replica; what is drawn from it is not drawn again."""
+        own = copy.copy(self)
+        own.generators, own.rows = [self.generators[replica]], None
+        return own
 
     def bits8(self, *shape: int) -> Tensor:
         """``(R, *shape)`` random bytes. Eight bytes per draw are ten times as fast as one."""

@@ -15,6 +15,7 @@ from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result, results_without_stages
 from dcgst.methods.pooling import Prediction, log_pool
 from dcgst.numerics.graph_tensors import NodeTensors
+from dcgst.numerics.softmax import softmax
 from dcgst.numerics.sparse import SparseMatrix
 
 UNLIKELY = -1e4
@@ -116,7 +117,7 @@ class EM(Method):
             mixture = Mixture(means / self.temperature, log_weights, position)
             if step == self.steps:
                 break
-            proba = pool * mixture.logits(h).softmax(-1)
+            proba = pool * softmax(mixture.logits(h))
             weights = (proba.sum(1) / pool.sum(1).clamp_min(1)).clamp_min(1e-6)
             target = given + proba
         return mixture

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from torch import Tensor
-
 from dcgst.engine.training import TrainingLog
 from dcgst.methods.core.network import Network, NeuralMethod
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result
-from dcgst.numerics.graph_tensors import NodeFunction, NodeTensors
+from dcgst.methods.core.row_models import NetworkRows
+from dcgst.numerics.graph_tensors import NodeFunction
 
 
 @dataclass(eq=False, kw_only=True)
@@ -46,12 +45,9 @@ class GCN(NeuralMethod):
     def fit_rows(self, problem: Problem) -> NodeFunction:
         """A function that returns ``(R, m, C)`` probabilities of nodes."""
         network, _ = self.train_network(problem)
-
-        def proba(nodes: NodeTensors) -> Tensor:
-            output = network.predict() if nodes is problem.graph else network.predict_rows(nodes)
-            return output.logits.softmax(-1)
-
-        return proba
+        if network.model.hops == 0:
+            return NetworkRows(network.model).proba
+        return lambda _: network.predict().logits.softmax(-1)
 
     def train_network(self, problem: Problem) -> tuple[Network, TrainingLog]:
         """Train a new network on the training labels."""

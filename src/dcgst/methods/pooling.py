@@ -130,11 +130,12 @@ def confidence_scale(
         nodes = torch.ones(logits.shape[:2], dtype=torch.bool, device=logits.device)
     rows = every_kth(nodes, SAMPLE)
     sample, within = logits[:, rows], nodes[:, rows]
+    below = sample - sample.amax(-1, keepdim=True)
     within = (within | ~within.any(1, keepdim=True)).to(logits.dtype)
     low, high = (torch.full_like(confidence, bound) for bound in (0.01, 100.0))
     for _ in range(iterations):
         middle = (low * high).sqrt()
-        highest = (middle[:, None, None] * sample).softmax(-1).amax(-1)
+        highest = 1 / (middle[:, None, None] * below).exp_().sum(-1)
         too_low = (highest * within).sum(1) / within.sum(1) < confidence
         low, high = torch.where(too_low, middle, low), torch.where(too_low, high, middle)
     return (low * high).sqrt()

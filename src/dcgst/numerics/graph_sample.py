@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,13 +40,18 @@ class GraphSample(GraphTensors):
         nodes: Tensor,
         chosen: NDArray[np.bool_],
         adjacency: SparseMatrix,
-        factor: NDArray[np.float32],
+        factor: Tensor,
     ) -> None:
         self.graph, self.nodes, self.chosen, self.adjacency = graph, nodes, chosen, adjacency
         self.positions: NDArray[np.int64] = nodes.numpy()
-        self.matrix, self.factor = graph.matrix, torch.from_numpy(factor)
+        self.matrix, self.factor = graph.matrix, factor
         self.own = graph.rows(nodes)
         self._similar = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without what is computed: another process reads it from the files of the graph."""
+        parts = self.graph, self.nodes, self.chosen, self.adjacency, self.factor
+        return GraphSample, parts
 
     @cached_property
     def x(self) -> Features:  # type: ignore[override]
@@ -121,6 +127,5 @@ def draw_sample(large: LargeGraph, chosen: NDArray[np.int64]) -> GraphSample:
     factor = np.ones(len(nodes), dtype=np.float32)
     factor[position[: len(chosen)]] = count / np.maximum(kept, 1)
     inside = np.isin(nodes, chosen)
-    return GraphSample(
-        large, torch.from_numpy(nodes), inside, SparseMatrix(pattern, ordered), factor
-    )
+    adjacency = SparseMatrix(pattern, ordered)
+    return GraphSample(large, torch.from_numpy(nodes), inside, adjacency, torch.from_numpy(factor))

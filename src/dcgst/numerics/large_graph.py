@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from dcgst.graph import FeatureMatrix
+from dcgst.graph.references import ByReference
 from dcgst.memory import forget
 from dcgst.numerics.arrays import row_ranges
 from dcgst.numerics.columns import MOST_COLUMNS, ColumnWeights, leading_directions, times
@@ -31,7 +32,7 @@ Scale = Callable[[FeatureMatrix], FeatureMatrix]
 """A function that scales rows of features."""
 
 
-class LargeGraph:
+class LargeGraph(ByReference):
     """A graph whose propagated features are kept in files or, if there is room, in memory.
 
     It computes the same as :class:`GraphTensors`, with blocks of columns and of rows instead of

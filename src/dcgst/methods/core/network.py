@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from dcgst.engine.random import Purpose, Streams, derive
@@ -17,8 +18,8 @@ from dcgst.methods.core.base import Method
 from dcgst.methods.core.params import param
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result, results_without_stages
-from dcgst.nn.base import BACKBONES, Backbone, Output, receptive_field
-from dcgst.numerics.graph_tensors import NodeTensors
+from dcgst.nn.base import BACKBONES, Backbone, Output, Projected, receptive_field
+from dcgst.nn.layers import drop_features, project
 from dcgst.numerics.normalize import Features, scale_rows
 from dcgst.numerics.sparse import SparseMatrix
 
@@ -34,6 +35,9 @@ ROWS_PER_EPOCH = 1024
 
 MOST_DENSE = 100_000_000
 """Sparse features of labeled nodes are made dense if they have at most so many entries."""
+
+SPARSE = 0.1
+"""Sparse features of few labeled nodes stay sparse on a CPU if less than this share is not zero."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -151,12 +155,6 @@ class Network:
             output: Output = self.model(self.x, operator or self.operator)
         return output
 
-    def predict_rows(self, nodes: NodeTensors) -> Output:
-        """Output for other nodes, by a network without edges."""
-        with torch.no_grad():
-            output: Output = self.model(self.model.inputs(nodes), self.operator)
-        return output
-
     def predict_with_dropout(self, streams: Streams, rate: float) -> Output:
         """Output with dropout at the given rate, without gradients."""
         model = copy.copy(self.model)  # shares the parameters
@@ -177,6 +175,8 @@ class Network:
         if loss is None and self.model.hops == 0:
             if not isinstance(self.x, SparseMatrix):
                 return self._loss_of_rows(self.x, labels, seeds)
+            if self._stays_sparse(self.x, labels):
+                return self._loss_of_sparse_rows(self.x, labels, seeds)
             if len(rows) * self.x.shape[1] <= MOST_DENSE:
                 return self._loss_of_rows(
                     self.x.select_rows(rows).to_dense(), labels[:, rows], seeds
@@ -189,6 +189,34 @@ class Network:
             if loss is None:
                 return cross_entropy(output.logits, targets)
             return loss(output, rows, targets)
+
+        return compute
+
+    @staticmethod
+    def _stays_sparse(x: SparseMatrix, labels: Tensor) -> bool:
+        few = int((labels >= 0).sum(1).amax()) <= ROWS_PER_EPOCH
+        sparse = x.pattern.num_entries < SPARSE * x.shape[0] * x.shape[1]
+        return few and sparse and labels.device.type == "cpu"
+
+    def _loss_of_sparse_rows(
+        self, x: SparseMatrix, labels: Tensor, seeds: Sequence[int]
+    ) -> Callable[[], Tensor]:
+        """The loss of the labeled rows; only the stored features are dropped and multiplied."""
+        rows, targets = own_rows(labels)
+        counts = (targets >= 0).sum(1).tolist()
+        streams = Streams(seeds, labels.device, counts)
+        parts = [x.select_rows(own[:count]) for own, count in zip(rows, counts, strict=True)]
+
+        def product(fit: int, part: SparseMatrix) -> Tensor:
+            dropped = drop_features(part, self.model.dropout, streams.of(fit))
+            return project(dropped, self.model.weight1[fit : fit + 1])
+
+        def compute() -> Tensor:
+            products = [product(fit, part) for fit, part in enumerate(parts)]
+            most = targets.shape[1]
+            padded = [F.pad(own, (0, 0, 0, most - own.shape[1])) for own in products]
+            first = Projected(padded[0] if len(padded) == 1 else torch.cat(padded))
+            return cross_entropy(self.model(first, self.operator, streams).logits, targets)
 
         return compute
 

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dcgst.engine.executors import Shared, current_cluster
 from dcgst.engine.progress import counted
 from dcgst.engine.random import Purpose, derive
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.memory import forget
 from dcgst.methods.core.result import Result
+from dcgst.methods.core.row_models import RowModel
 from dcgst.methods.core.trace import NOT_LABELED, TRAINING_LABEL
 from dcgst.numerics.arrays import new_file
 from dcgst.numerics.columns import MOST_COLUMNS
@@ -141,13 +143,37 @@ def predict_all(
         if folder is None
         else new_file(folder / f"probabilities-{number}.f32", shape)
     )
-    for part in counted("prediction", list(large.ranges())):
-        proba[:, part] = model(large.rows(part)).exp().numpy()
+    ranges = list(large.ranges())
+    predicted = _predictions(large, model, ranges)
+    for part in counted("prediction", ranges):
+        proba[:, part] = next(predicted)
         forget(proba)
     return [
         _expand(result, own, sample, nodes, run, labels)
         for result, own, run in zip(results, proba, runs, strict=True)
     ]
+
+
+def _predictions(
+    large: LargeGraph, model: RowModel, ranges: Sequence[slice]
+) -> Iterator[NDArray[np.float32]]:
+    """``(R, m, C)`` probabilities of each range of nodes; on a cluster, each is a task."""
+    cluster = current_cluster()
+    if cluster is None or large.workspace.folder is None:
+        return (_predict_range(large, model, part) for part in ranges)
+    shared = cluster.share((large, model))
+    return cluster.map_in_order(_predict_shared, [(shared, part) for part in ranges])
+
+
+def _predict_shared(
+    shared: Shared[tuple[LargeGraph, RowModel]], nodes: slice
+) -> NDArray[np.float32]:
+    return _predict_range(*shared.get(), nodes)
+
+
+def _predict_range(large: LargeGraph, model: RowModel, nodes: slice) -> NDArray[np.float32]:
+    found: NDArray[np.float32] = model(large.rows(nodes)).exp().numpy(force=True)
+    return found
 
 
 def _expand(

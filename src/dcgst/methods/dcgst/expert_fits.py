@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from typing import Any
 
 from torch import Tensor
 
+from dcgst.engine.executors import Shared, current_cluster
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.row_models import BoundedRows, RowModel
 from dcgst.methods.correct_and_smooth import CorrectAndSmooth
@@ -19,17 +22,27 @@ from dcgst.methods.pooling import log_pool
 from dcgst.methods.sign import SIGN
 from dcgst.numerics.graph_tensors import NodeFunction
 
-FITTED: tuple[type[GCN | LabelPropagation | EM | GaussianProcess], ...] = (
-    GCN,
-    MLP,
-    SIGN,
-    LabelPropagation,
-    EM,
-    GaussianProcess,
+NAMES = tuple(
+    kind.name for kind in (GCN, MLP, CorrectAndSmooth, SIGN, LabelPropagation, EM, GaussianProcess)
 )
-"""Fitted alone, except for the one that is the teacher. Correct and Smooth needs the MLP only."""
+"""All experts, in the order of reports. The teacher is one of the networks."""
 
 SMALLEST = 1e-6
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One expert of R fits.
+
+    Attributes:
+        function: returns ``(R, m, C)`` probabilities of nodes.
+        proba: ``(R, n, C)`` of the nodes that it was fitted on.
+        left_out: accuracy on left-out training labels in each fit, if it is known.
+    """
+
+    function: NodeFunction
+    proba: Tensor
+    left_out: Sequence[float] = ()
 
 
 @dataclass(frozen=True)
@@ -50,7 +63,7 @@ class Fitted:
 def fit_experts(
     problem: Problem, val_labels: Tensor, first: Mapping[str, Tensor], trust: Tensor
 ) -> Fitted:
-    """Fit all experts to the training labels.
+    """Fit all experts to the training labels; on a cluster, at the same time.
 
     EM uses ``val_labels`` to weight its views, also where they are training labels: it has too few
     parameters to memorize them. The GCN needs all edges: on a sample of a large graph there is
@@ -62,33 +75,71 @@ def fit_experts(
         first: probabilities of the teacher, by name; it is not fitted again.
         trust: ``(R,)`` how representative the training labels are, from zero to one.
     """
-    proba: dict[str, Tensor] = dict(first)
-    functions: dict[str, NodeFunction] = {}
-    left_out: Sequence[float] = ()
+    start = _starter(problem)
+    kinds = [
+        kind
+        for kind in (GCN, MLP, SIGN, GaussianProcess)
+        if kind.name not in first and (kind is not GCN or problem.graph.complete)
+    ]
+    running = {kind.name: start(fit_alone, kind) for kind in kinds}
+    network = running[GCN.name].result().proba if GCN.name in running else first.get(GCN.name)
+    network = next(iter(first.values())) if network is None else network
+    running[EM.name] = start(fit_em, val_labels, network, trust)
+    # What is propagated over the whole graph is divided into blocks of columns instead.
+    fits = {LabelPropagation.name: fit_alone(problem, LabelPropagation)}
+    mlp = running[MLP.name].result().function if MLP.name in running else lambda _: first[MLP.name]
+    fits[CorrectAndSmooth.name] = fit_correct_and_smooth(problem, mlp)
+    fits |= {name: future.result() for name, future in running.items()}
+    proba = {**first, **{name: fits[name].proba for name in NAMES if name in fits}}
+    return Fitted(
+        log_proba={name: own.clamp_min(SMALLEST).log() for name, own in proba.items()},
+        models={name: BoundedRows(fit.function, SMALLEST) for name, fit in fits.items()},
+        left_out=fits[GaussianProcess.name].left_out,
+    )
 
-    def add(name: str, function: NodeFunction) -> None:
-        functions[name] = function
-        proba[name] = function(problem.graph)
 
-    for kind in FITTED:
-        if kind.name not in proba and (kind is not GCN or problem.graph.complete):
-            alone = replace(problem, checkpoint=problem.checkpoint.within(kind.name))
-            if issubclass(kind, EM):
-                start = proba[GCN.name] if GCN.name in proba else next(iter(first.values()))
-                own = replace(alone, val_labels=val_labels)
-                add(EM.name, em_from_two_starts(own, start, trust))
-            elif issubclass(kind, GaussianProcess):
-                model, left_out = kind().fit_rows(alone)
-                add(kind.name, model.proba)
-            else:
-                add(kind.name, kind().fit_rows(alone))
-        if kind is MLP:
-            mlp = functions.get(MLP.name, lambda _: first[MLP.name])
-            alone = replace(problem, checkpoint=problem.checkpoint.within(CorrectAndSmooth.name))
-            add(CorrectAndSmooth.name, CorrectAndSmooth().propagate(alone, mlp))
-    models = {name: BoundedRows(function, SMALLEST) for name, function in functions.items()}
-    log_proba = {name: own.clamp_min(SMALLEST).log() for name, own in proba.items()}
-    return Fitted(log_proba, models, left_out)
+def _starter(problem: Problem) -> Callable[..., Future[Fit]]:
+    """A function that fits an expert: on a cluster as a task, else at once."""
+    cluster = current_cluster()
+    if cluster is None:
+        return lambda fit, *arguments: _completed(fit(problem, *arguments))
+    shared = cluster.share(replace(problem, callbacks=()))
+    return lambda fit, *arguments: cluster.submit(_fit_shared, fit, shared, arguments)
+
+
+def _completed(fit: Fit) -> Future[Fit]:
+    future: Future[Fit] = Future()
+    future.set_result(fit)
+    return future
+
+
+def _fit_shared(fit: Callable[..., Fit], shared: Shared[Problem], arguments: Sequence[Any]) -> Fit:
+    return fit(shared.get(), *arguments)
+
+
+def fit_alone(problem: Problem, kind: type[GCN | LabelPropagation | GaussianProcess]) -> Fit:
+    """Fit one expert that needs no other."""
+    alone = replace(problem, checkpoint=problem.checkpoint.within(kind.name))
+    if issubclass(kind, GaussianProcess):
+        model, left_out = kind().fit_rows(alone)
+        return Fit(model.proba, model.proba(problem.graph), left_out)
+    function = kind().fit_rows(alone)
+    return Fit(function, function(problem.graph))
+
+
+def fit_correct_and_smooth(problem: Problem, mlp: NodeFunction) -> Fit:
+    """Fit Correct and Smooth to the probabilities of a network."""
+    checkpoint = problem.checkpoint.within(CorrectAndSmooth.name)
+    function = CorrectAndSmooth().propagate(replace(problem, checkpoint=checkpoint), mlp)
+    return Fit(function, function(problem.graph))
+
+
+def fit_em(problem: Problem, val_labels: Tensor, network: Tensor, trust: Tensor) -> Fit:
+    """Fit EM; arguments as in :func:`em_from_two_starts` and :func:`fit_experts`."""
+    checkpoint = problem.checkpoint.within(EM.name)
+    alone = replace(problem, checkpoint=checkpoint, val_labels=val_labels)
+    function = em_from_two_starts(alone, network, trust)
+    return Fit(function, function(problem.graph))
 
 
 def em_from_two_starts(problem: Problem, network: Tensor, trust: Tensor) -> NodeFunction:
