@@ -20,3 +20,14 @@ def resolve_device(name: str) -> torch.device:
     if device.type == "cuda" and not torch.cuda.is_available():
         raise InputError(f"device {name!r} was requested, but no CUDA GPU is available")
     return device
+
+
+def free_memory(device: torch.device) -> float:
+    """Bytes that can still be allocated on a GPU; infinite for the CPU, which has other limits."""
+    if device.type == "cpu":
+        return float("inf")
+    free, total = torch.cuda.mem_get_info(device)
+    used = torch.cuda.memory_allocated(device)
+    unused = torch.cuda.memory_reserved(device) - used
+    allowed = torch.cuda.get_per_process_memory_fraction(device) * total - used
+    return float(min(free + unused, allowed))

@@ -54,7 +54,7 @@ class ColumnWeights:
         """The same, learned from parts of the rows, which are read up to three times."""
         first = next(iter(parts()))
         if isinstance(first, SparseMatrix):
-            nodes, having = 0, torch.zeros(first.shape[1], dtype=torch.long)
+            nodes, having = 0, first.pattern.indices.new_zeros(first.shape[1])
             for part in parts():
                 assert isinstance(part, SparseMatrix)
                 nodes += part.shape[0]
@@ -63,7 +63,7 @@ class ColumnWeights:
             return cls(idf, torch.zeros_like(idf))
         largest = torch.stack([abs(part).amax(0) for part in _dense(parts())]).amax(0)
         scale = inverse_power_of_two(largest)
-        count, total = 0, torch.zeros(2, len(scale), dtype=torch.double)
+        count, total = 0, scale.new_zeros(2, len(scale), dtype=torch.double)
         for part in _dense(parts()):
             scaled = (part * scale).double()
             count += len(scaled)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from dcgst.numerics.graph_tensors import GraphTensors, NodeFunction
 from dcgst.numerics.large_graph import LargeGraph
+from dcgst.numerics.large_rows import OneFilterAtATime
 from dcgst.numerics.normalize import Features
 from dcgst.numerics.propagation import Propagation
 from dcgst.numerics.smoothing import Filter, Views
@@ -66,8 +68,8 @@ class GraphSample(GraphTensors):
         return self.adjacency.with_values(self.adjacency.values * ends)
 
     @cached_property
-    def views(self) -> list[Views]:
-        return self.own.views
+    def views(self) -> Sequence[Views]:
+        return OneFilterAtATime(self.own)
 
     @cached_property
     def propagation(self) -> Propagation:
@@ -81,7 +83,7 @@ class GraphSample(GraphTensors):
         return self.propagated
 
     def in_graph(self, labels: Tensor) -> Tensor:
-        found = torch.full((len(labels), self.graph.num_nodes), -1, dtype=labels.dtype)
+        found = labels.new_full((len(labels), self.graph.num_nodes), -1)
         found[:, self.nodes] = labels
         return found
 
@@ -91,7 +93,7 @@ class GraphSample(GraphTensors):
 
     def prepare(self) -> None:
         """Compute the matrices that every fit reads."""
-        _ = self.views, self.propagated
+        _ = self.graph.bases, self.propagated
 
     def smooth(self, values: NodeFunction, by: Filter, name: str) -> NodeFunction:
         return self.graph.smooth(values, by, name)
@@ -118,14 +120,17 @@ def draw_sample(large: LargeGraph, chosen: NDArray[np.int64]) -> GraphSample:
     rows, columns = position[owner], position[len(chosen) :]
     counts = np.zeros(len(nodes) + 1, dtype=np.int64)
     np.add.at(counts, rows + 1, 1)
+    by_row = np.argsort(rows, kind="stable")
     pattern = Pattern(
-        torch.from_numpy(np.cumsum(counts)),
-        torch.from_numpy(columns[np.argsort(rows, kind="stable")].astype(np.int64)),
+        torch.tensor(np.cumsum(counts), device=large.device),
+        torch.tensor(columns[by_row].astype(np.int64), device=large.device),
         len(nodes),
     )
-    ordered = torch.from_numpy(weights[np.argsort(rows, kind="stable")].astype(np.float32))
+    ordered = torch.tensor(weights[by_row].astype(np.float32), device=large.device)
     factor = np.ones(len(nodes), dtype=np.float32)
     factor[position[: len(chosen)]] = count / np.maximum(kept, 1)
     inside = np.isin(nodes, chosen)
     adjacency = SparseMatrix(pattern, ordered)
-    return GraphSample(large, torch.from_numpy(nodes), inside, adjacency, torch.from_numpy(factor))
+    return GraphSample(
+        large, torch.from_numpy(nodes), inside, adjacency, torch.tensor(factor, device=large.device)
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -38,7 +38,7 @@ class NodeTensors(Protocol):
         """Blocks of features by number of hops, computed as on another graph."""
 
     @property
-    def views(self) -> list[Views]:
+    def views(self) -> Sequence[Views]:
         """18 versions of the smoothed features for EM: ``views[i]`` holds those of filter i."""
 
 
@@ -89,7 +89,7 @@ class GraphTensors:
         return normalize_adjacency(self.adjacency)
 
     @cached_property
-    def views(self) -> list[Views]:
+    def views(self) -> Sequence[Views]:
         """18 versions of the smoothed features for EM: ``views[i]`` holds those of filter i."""
         return smoothed_views(self.unscaled, self.normalized)
 

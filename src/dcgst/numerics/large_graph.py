@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,7 +15,7 @@ from dcgst.graph.references import ByReference
 from dcgst.memory import forget
 from dcgst.numerics.arrays import row_ranges
 from dcgst.numerics.columns import MOST_COLUMNS, ColumnWeights, leading_directions, times
-from dcgst.numerics.graph_tensors import NodeFunction
+from dcgst.numerics.graph_tensors import NodeFunction, NodeTensors
 from dcgst.numerics.large_rows import LargeRows
 from dcgst.numerics.matrix import Matrix, Nodes, Workspace
 from dcgst.numerics.neighbors import Neighbors
@@ -44,6 +44,7 @@ class LargeGraph(ByReference):
         scale: scales rows of features as the method needs them.
         workspace: where matrices are kept.
         weighted: whether any edge weight differs from one.
+        device: where blocks of columns and rows are computed; the matrices are not kept there.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class LargeGraph(ByReference):
         scale: Scale,
         workspace: Workspace,
         weighted: bool,
+        device: torch.device | str = "cpu",
     ) -> None:
         self.features, self.matrix, self.scale, self.workspace = (
             features,
@@ -60,11 +62,15 @@ class LargeGraph(ByReference):
             scale,
             workspace,
         )
-        self.neighbors = Neighbors(adjacency, weighted)
+        self.neighbors = Neighbors(adjacency, weighted, device)
 
     @property
     def num_nodes(self) -> int:
         return self.neighbors.num_nodes
+
+    @property
+    def device(self) -> torch.device:
+        return self.neighbors.device
 
     def ranges(self) -> Iterator[slice]:
         """All nodes, in blocks."""
@@ -80,9 +86,13 @@ class LargeGraph(ByReference):
         rows = self.features[chosen]
         if not sp.issparse(rows):
             rows = np.array(rows, dtype=np.float32)
-        found = to_features(scale(rows) if scale else rows)
+        found = to_features(scale(rows) if scale else rows, self.device)
         forget(self.features)
         return found
+
+    def rows_of(self, matrix: Matrix, nodes: Nodes) -> Tensor:
+        """``(m, d)`` rows of a matrix, on the device."""
+        return matrix.rows(nodes).to(self.device)
 
     @cached_property
     def connected(self) -> Tensor:
@@ -114,7 +124,7 @@ class LargeGraph(ByReference):
         """``(d, k)`` directions of most variance, all if d is small."""
         columns = self.features.shape[1]
         if columns <= MOST_COLUMNS:
-            return torch.eye(columns)
+            return torch.eye(columns, device=self.device)
         return leading_directions(rows(self.some_nodes), min(MOST_COLUMNS, len(self.some_nodes)))
 
     @cached_property
@@ -174,7 +184,7 @@ class LargeGraph(ByReference):
     def row_sums(self, teleport: float, hops: tuple[int, ...]) -> tuple[Tensor, ...]:
         """``(n, 1)`` the smoothed constant one after each number of hops."""
         if (teleport, hops) not in self._row_sums:
-            ones = torch.ones(self.num_nodes, 1)
+            ones = torch.ones(self.num_nodes, 1, device=self.device)
             smoothed = self.neighbors.smooth(ones, teleport, hops)
             self._row_sums[teleport, hops] = tuple(sums.clone() for sums in smoothed)
         return self._row_sums[teleport, hops]
@@ -187,7 +197,8 @@ class LargeGraph(ByReference):
     def bases(self) -> list[list[Basis]]:
         """Directions of most variance of each matrix in ``smoothed``."""
         return [
-            [self.basis(matrix.rows, VIEW_DIMENSIONS) for matrix in own] for own in self.smoothed
+            [self.basis(partial(self.rows_of, matrix), VIEW_DIMENSIONS) for matrix in own]
+            for own in self.smoothed
         ]
 
     def basis(self, rows: Callable[[slice], Tensor], dimensions: int) -> Basis:
@@ -233,7 +244,7 @@ class LargeGraph(ByReference):
 
     def mean(self, matrix: Matrix) -> Tensor:
         """``(d,)`` mean of the rows."""
-        totals = [matrix.rows(part).double().sum(0) for part in self.ranges()]
+        totals = [self.rows_of(matrix, part).double().sum(0) for part in self.ranges()]
         return (torch.stack(totals).sum(0) / self.num_nodes).float()
 
     def smooth(self, values: NodeFunction, by: Filter, name: str) -> NodeFunction:
@@ -245,7 +256,11 @@ class LargeGraph(ByReference):
 
         shape = self.num_nodes, fits * columns
         smoothed = self.smooth_by([by], name, shape, wide, means=False, title="labels")[by]
-        return lambda nodes: smoothed.rows(nodes.nodes).view(-1, fits, columns).transpose(0, 1)
+
+        def rows(nodes: NodeTensors) -> Tensor:
+            return self.rows_of(smoothed, nodes.nodes).view(-1, fits, columns).transpose(0, 1)
+
+        return rows
 
 
 def product_with(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from torch import Tensor
 from dcgst.numerics.matrix import Nodes
 from dcgst.numerics.normalize import Features
 from dcgst.numerics.propagation import Propagation
-from dcgst.numerics.smoothing import Views, views_of
+from dcgst.numerics.smoothing import FILTERS, Views, views_of
 
 if TYPE_CHECKING:
     from dcgst.numerics.large_graph import LargeGraph
@@ -33,7 +34,7 @@ class LargeRows:
 
     @cached_property
     def propagated(self) -> dict[str, Tensor]:
-        matrices = [matrix.rows(self.nodes) for matrix in self.graph.hop_matrices]
+        matrices = [self.graph.rows_of(matrix, self.nodes) for matrix in self.graph.hop_matrices]
         degrees = self.graph.neighbors.degrees[self.nodes]
         return self.graph.propagation.normalize(matrices, degrees)
 
@@ -42,14 +43,33 @@ class LargeRows:
         return self.propagated
 
     @cached_property
-    def views(self) -> list[Views]:
-        return [
-            views_of(
-                bases,
-                [
-                    basis.scores(matrix.rows(self.nodes))
-                    for basis, matrix in zip(bases, matrices, strict=True)
-                ],
-            )
-            for bases, matrices in zip(self.graph.bases, self.graph.smoothed, strict=True)
+    def views(self) -> Sequence[Views]:
+        return [self.views_by(number) for number in range(len(FILTERS))]
+
+    def views_by(self, number: int) -> Views:
+        """Views of the features smoothed by one filter."""
+        bases = self.graph.bases[number]
+        scores = [
+            basis.scores(self.graph.rows_of(matrix, self.nodes))
+            for basis, matrix in zip(bases, self.graph.smoothed[number], strict=True)
         ]
+        return views_of(bases, scores)
+
+
+class OneFilterAtATime(Sequence[Views]):
+    """Views of many nodes: those of the filter that was asked for last are kept."""
+
+    def __init__(self, rows: LargeRows) -> None:
+        self.rows, self.number = rows, -1
+        self.last: Views = []
+
+    def __len__(self) -> int:
+        return len(FILTERS)
+
+    def __getitem__(self, number: int) -> Views:  # type: ignore[override]
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        if number != self.number:
+            self.last = []  # frees its memory first
+            self.number, self.last = number, self.rows.views_by(number)
+        return self.last

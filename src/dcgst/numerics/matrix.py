@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dcgst.engine.device import free_memory
 from dcgst.engine.executors import current_pool, tasks_at_once
 from dcgst.engine.progress import Task, counted
 from dcgst.files import TEMPORARY, write_text
@@ -127,7 +128,7 @@ class Workspace:
             blocks = [torch.empty(shape[0], width) for width in widths]
             for nodes in rows:
                 for block, part in zip(blocks, torch.split(compute(nodes), widths, 1), strict=True):
-                    block[nodes] = part
+                    block[nodes] = part  # from any device
             return Matrix(shape, blocks, widths)
         found = self.find([name], shape)
         if found is not None:
@@ -137,7 +138,7 @@ class Workspace:
             files = [stack.enter_context(_partial(path).open("wb")) for path in paths]
             for nodes in rows:
                 for file, part in zip(files, torch.split(compute(nodes), widths, 1), strict=True):
-                    part.contiguous().numpy().tofile(file)
+                    part.contiguous().numpy(force=True).tofile(file)
         for path in paths:
             os.replace(_partial(path), path)
         return Matrix(shape, paths, widths)
@@ -174,9 +175,9 @@ class Workspace:
             return [Matrix(source.shape, own, source.widths) for own in paths]
         kept: list[list[Tensor]] = [[] for _ in names]
         for block in source.columns():
-            results = operation(neighbors, block, task.advance)
+            results = operation(neighbors, block.to(neighbors.device), task.advance)
             for own, result in zip(kept, results, strict=True):
-                own.append(result.clone())
+                own.append(result.clone().cpu())
         return [Matrix(source.shape, own, source.widths) for own in kept]
 
     def find(self, names: Sequence[str], shape: tuple[int, int]) -> list[Matrix] | None:
@@ -203,7 +204,12 @@ class Workspace:
 
 @contextmanager
 def open_workspace(
-    num_rows: int, num_columns: int, folder: Path | None = None, *, prepared: bool = False
+    num_rows: int,
+    num_columns: int,
+    folder: Path | None = None,
+    *,
+    prepared: bool = False,
+    device: torch.device | str = "cpu",
 ) -> Iterator[Workspace]:
     """A workspace in memory if there is room for all matrices, else in files.
 
@@ -214,17 +220,20 @@ def open_workspace(
             unless they were made with more memory. With a pool of processes, matrices are always
             in files, which all of them can read.
         prepared: whether the files in the folder are complete already.
+        device: where columns are computed; as many at a time as fit there.
     """
     found = _stored_columns(folder)
     if folder is not None and found and prepared:
         yield Workspace(folder, found)
         return
     room = SHARE * available_memory() / (NUMBER * num_rows)  # in columns
+    free = free_memory(torch.device(device))
+    most = MOST_AT_ONCE if free == float("inf") else int(free / 2 / (NUMBER * num_rows) / COPIES)
     shared = folder is not None and current_pool() is not None
     if num_columns < room and not shared and not found:
-        yield Workspace(None, AT_ONCE_IN_MEMORY)
+        yield Workspace(None, max(1, min(AT_ONCE_IN_MEMORY, most)))
         return
-    at_once = max(1, min(MOST_AT_ONCE, int(room / COPIES / tasks_at_once())))
+    at_once = max(1, min(MOST_AT_ONCE, most, int(room / COPIES / tasks_at_once())))
     at_once -= at_once % 16 if at_once > 16 else 0  # whole lines of the cache
     if folder is not None:
         if found and found <= at_once:

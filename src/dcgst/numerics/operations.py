@@ -93,7 +93,8 @@ def compute_files(
         on_step: called after each step.
     """
     block = torch.from_numpy(np.fromfile(source, dtype=np.float32).reshape(-1, width))
-    for target, result in zip(targets, operation(neighbors, block, on_step), strict=True):
+    results = operation(neighbors, block.to(neighbors.device), on_step)
+    for target, result in zip(targets, results, strict=True):
         partial = target.with_suffix(TEMPORARY)
-        result.numpy().tofile(partial)
+        result.numpy(force=True).tofile(partial)
         partial.replace(target)

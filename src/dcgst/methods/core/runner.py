@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
-from dcgst.engine.device import resolve_device
+from dcgst.engine.device import free_memory, resolve_device
 from dcgst.engine.executors import current_pool
 from dcgst.engine.locality import LARGE, locality_order
 from dcgst.engine.progress import Task
@@ -64,9 +65,22 @@ def fit_runs(
 
 
 def fits_sample(method: Method, graph: Graph) -> bool:
-    """Whether a method is fitted to a sample of the nodes: on a CPU, if the graph is large."""
-    large = graph.num_nodes >= LARGE_GRAPH
-    return large and method.fits_sample and resolve_device(method.device).type == "cpu"
+    """Whether a method is fitted to a sample of the nodes.
+
+    It is, if the graph is large: on a CPU because it is faster, on a GPU if there is not enough
+    memory for all nodes.
+    """
+    if graph.num_nodes < LARGE_GRAPH or not method.fits_sample:
+        return False
+    device = resolve_device(method.device)
+    return device.type == "cpu" or gpu_memory_needed(method, graph) > free_memory(device)
+
+
+def gpu_memory_needed(method: Method, graph: Graph) -> int:
+    """Approximate GPU memory of a fit of all nodes, in bytes; more than was measured."""
+    stored = graph.features.nnz if sp.issparse(graph.features) else graph.features.size
+    per_node = 16_000 + 160 * graph.num_classes * (method.chunk_size or method.replicas)
+    return int(graph.num_nodes * per_node + 24 * stored + 100 * graph.num_edges)
 
 
 def _internal_order(method: Method, graph: Graph) -> NDArray[np.int64] | None:

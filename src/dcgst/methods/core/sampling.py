@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dcgst.engine.device import resolve_device
 from dcgst.engine.executors import Shared, current_cluster
 from dcgst.engine.progress import counted
 from dcgst.engine.random import Purpose, derive
@@ -57,10 +58,17 @@ def sample_of(
     """
     folder = checkpoint and checkpoint / "matrices"
     columns = _columns(graph)
-    with open_workspace(graph.num_nodes, columns, folder, prepared=prepared) as workspace:
-        features, adjacency = graph.features, graph.adjacency
+    device = resolve_device(method.device)
+    with open_workspace(
+        graph.num_nodes, columns, folder, prepared=prepared, device=device
+    ) as workspace:
         large = LargeGraph(
-            features, adjacency, method.scale_features, workspace, weighted=graph.weighted
+            graph.features,
+            graph.adjacency,
+            method.scale_features,
+            workspace,
+            weighted=graph.weighted,
+            device=device,
         )
         yield draw_sample(large, choose_nodes(graph, split, method.seed))
 
