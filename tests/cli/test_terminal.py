@@ -6,6 +6,8 @@ import csv
 
 import pytest
 
+from dcgst.cli import output
+from dcgst.runs.format import stored_steps
 from dcgst.text import printable
 from tests.cli.helpers import dcgst, read_table, write_table
 
@@ -92,3 +94,41 @@ def test_formulas_are_quoted_on_request(strange, tmp_path):
 )
 def test_printable(text, shown):
     assert printable(text) == shown
+
+
+def test_without_a_terminal_progress_is_printed_as_lines(monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr(output.time, "monotonic", lambda: now[0])
+    with output.progress("fit", 10.0, quiet=False) as bar:
+        for now[0], done in ((30.0, 1), (61.0, 2), (100.0, 3), (130.0, 5)):
+            bar.advance_to(done)
+        bar.show_task("prediction", 0.0)
+        now[0] = 230.0
+        bar.show_task("prediction", 0.5)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "fit: 20%, about 4 min left",
+        "fit: 50%, about 2 min left",
+        "fit: prediction: 50%, about 2 min left",
+    ]
+    with output.progress("fit", 10.0, quiet=True) as bar:
+        now[0] = 1000.0
+        bar.advance_to(5)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_resumed_fit_says_what_it_kept(tables, tmp_path):
+    command = ("fit", tables / "nodes.csv", tables / "edges.csv", "--label", "kind", "-o",
+               tmp_path / "run", "--method", "gcn", "--set", "epochs=3")  # fmt: skip
+    assert dcgst(*command).code == 0
+    run = tmp_path / "run"
+    (run / "checkpoint" / "replica-000-1").mkdir(parents=True)
+    (run / "checkpoint" / "replica-000-1" / "training.step").write_bytes(b"")
+    (run / "checkpoint" / "0-hops.f32").write_bytes(b"1234")
+    assert stored_steps(run) == (
+        "1 trained or selected steps and 1 blocks of propagated features (0 MiB)"
+    )
+    done = dcgst(*command, "--resume")
+    assert done.code == 0
+    assert "continues with 1 trained or selected steps" in done.err
+    assert stored_steps(run) == ""

@@ -17,6 +17,7 @@ from dcgst.insight.expectation import expectation
 from dcgst.io import Input, add_labels
 from dcgst.methods import Method
 from dcgst.runs import Run, fit
+from dcgst.runs.format import stored_steps
 from dcgst.runs.predictions import count_sources
 from dcgst.runs.warnings import prediction_warnings
 
@@ -68,6 +69,9 @@ def fit_and_show(
             say(f"  {note}", errors)
     validation = validate > 0 or "val" in data.graph.masks
     trainings = model.count_trainings(validation) * model.replicas
+    kept = stored_steps(out) if resume else None
+    if kept and not (json or quiet):
+        say(f"  {out}: continues with {kept} of the interrupted fit", errors)
     try:
         with training_progress(model.name, trainings, quiet or json) as callback:
             run = fit(

@@ -100,8 +100,14 @@ def check_folder(path: Path) -> None:
         raise InputError(f"{path} cannot be written: {existing} is not a writable folder")
 
 
+SECONDS_PER_LINE = 60
+"""Seconds between lines about the progress where there is no terminal."""
+
+
 class ProgressBar:
     """A progress bar with remaining time; it appears after one second.
+
+    Without a terminal, a line is printed every minute instead.
 
     Args:
         title: text before the bar.
@@ -121,7 +127,8 @@ class ProgressBar:
             disable=quiet or not errors.is_terminal,
         )
         self.task = self.bar.add_task(title, total=None)
-        self.started = self.updated = time.monotonic()
+        self.lines = not quiet and not errors.is_terminal
+        self.started = self.updated = self.printed = self.task_started = time.monotonic()
         self.name = ""
 
     def describe(self, text: str) -> None:
@@ -134,7 +141,7 @@ class ProgressBar:
             self.show_trainings()
             return
         if name != self.name:
-            self.name = name
+            self.name, self.task_started = name, time.monotonic()
             self.bar.reset(self.task, total=None, description=f"{self.title}: {name}")
         self.advance_to(share, 1.0)
 
@@ -151,6 +158,28 @@ class ProgressBar:
             self.updated = now
             self.bar.start()
             self.bar.update(self.task, total=total or self.total, completed=completed)
+        if self.lines and now - self.printed > SECONDS_PER_LINE:
+            self.printed = now
+            self._print_line(now, completed / (total or self.total))
+
+    def _print_line(self, now: float, share: float) -> None:
+        """Print what is done, its share, and the remaining time if the share allows to tell."""
+        text = f"{self.title}: {self.name}" if self.name else self.title
+        elapsed = now - (self.task_started if self.name else self.started)
+        left = f", about {duration(elapsed / share - elapsed)} left" if share > 0.02 else ""
+        say(f"{text}: {share:.0%}{left}", errors)
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people, rounded.
+
+    Example:
+        >>> duration(42), duration(90), duration(3 * 3600)
+        ('42 s', '2 min', '3.0 h')
+    """
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 2 * 3600 else f"{seconds / 3600:.1f} h"
 
 
 @contextmanager

@@ -26,6 +26,9 @@ def free_memory(device: torch.device) -> float:
     """Bytes that can still be allocated on a GPU; infinite for the CPU, which has other limits."""
     if device.type == "cpu":
         return float("inf")
+    device = torch.device(
+        "cuda", torch.cuda.current_device() if device.index is None else device.index
+    )
     free, total = torch.cuda.mem_get_info(device)
     used = torch.cuda.memory_allocated(device)
     unused = torch.cuda.memory_reserved(device) - used

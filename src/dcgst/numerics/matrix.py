@@ -210,6 +210,7 @@ def open_workspace(
     *,
     prepared: bool = False,
     device: torch.device | str = "cpu",
+    reserved: int = 0,
 ) -> Iterator[Workspace]:
     """A workspace in memory if there is room for all matrices, else in files.
 
@@ -221,16 +222,20 @@ def open_workspace(
             in files, which all of them can read.
         prepared: whether the files in the folder are complete already.
         device: where columns are computed; as many at a time as fit there.
+        reserved: bytes of memory that are needed for something else while matrices are kept.
     """
     found = _stored_columns(folder)
     if folder is not None and found and prepared:
         yield Workspace(folder, found)
         return
-    room = SHARE * available_memory() / (NUMBER * num_rows)  # in columns
+    memory = available_memory()
+    room, room_beside = (
+        SHARE * size / (NUMBER * num_rows) for size in (memory, memory - reserved)
+    )  # in columns
     free = free_memory(torch.device(device))
     most = MOST_AT_ONCE if free == float("inf") else int(free / 2 / (NUMBER * num_rows) / COPIES)
     shared = folder is not None and current_pool() is not None
-    if num_columns < room and not shared and not found:
+    if num_columns < room_beside and not shared and not found:
         yield Workspace(None, max(1, min(AT_ONCE_IN_MEMORY, most)))
         return
     at_once = max(1, min(MOST_AT_ONCE, most, int(room / COPIES / tasks_at_once())))

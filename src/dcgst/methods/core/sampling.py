@@ -22,7 +22,7 @@ from dcgst.methods.core.row_models import RowModel
 from dcgst.methods.core.trace import NOT_LABELED, TRAINING_LABEL
 from dcgst.numerics.arrays import new_file
 from dcgst.numerics.columns import MOST_COLUMNS
-from dcgst.numerics.graph_sample import GraphSample, draw_sample
+from dcgst.numerics.graph_sample import NEIGHBORS, GraphSample, draw_sample
 from dcgst.numerics.large_graph import LargeGraph
 from dcgst.numerics.matrix import open_workspace
 from dcgst.numerics.propagation import DIMENSIONS, HOPS
@@ -59,8 +59,14 @@ def sample_of(
     folder = checkpoint and checkpoint / "matrices"
     columns = _columns(graph)
     device = resolve_device(method.device)
+    chosen = choose_nodes(graph, split, method.seed)
     with open_workspace(
-        graph.num_nodes, columns, folder, prepared=prepared, device=device
+        graph.num_nodes,
+        columns,
+        folder,
+        prepared=prepared,
+        device=device,
+        reserved=_fit_memory(chosen.size, graph),
     ) as workspace:
         large = LargeGraph(
             graph.features,
@@ -70,7 +76,13 @@ def sample_of(
             weighted=graph.weighted,
             device=device,
         )
-        yield draw_sample(large, choose_nodes(graph, split, method.seed))
+        yield draw_sample(large, chosen)
+
+
+def _fit_memory(chosen: int, graph: Graph) -> int:
+    """Approximate memory of a fit to a sample, its neighbors included, in bytes; measured."""
+    nodes = min((1 + NEIGHBORS) * chosen, graph.num_nodes)
+    return nodes * (6000 + 100 * graph.num_classes)
 
 
 def _columns(graph: Graph) -> int:

@@ -14,6 +14,7 @@ from dcgst.runs.format.layout import (
     locked,
     prepare,
     remove,
+    stored_steps,
 )
 from dcgst.runs.format.reading import read, read_node_table, read_probabilities
 from dcgst.runs.format.writing import write
@@ -32,5 +33,6 @@ __all__ = [
     "read_node_table",
     "read_probabilities",
     "remove",
+    "stored_steps",
     "write",
 ]

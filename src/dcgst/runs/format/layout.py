@@ -20,6 +20,7 @@ from dcgst.files import TEMPORARY, write_text
 from dcgst.graph import Graph
 from dcgst.io.files import open_file, read_bytes
 from dcgst.io.input import StoreReference
+from dcgst.memory import in_gib
 from dcgst.methods import Result
 from dcgst.splits import Split
 from dcgst.version import VERSION
@@ -189,6 +190,17 @@ def prepare(folder: Path, identity: Mapping[str, Any], *, resume: bool, overwrit
     except OSError as error:
         raise WriteError(f"{folder} cannot be written: {error.strerror or error}") from error
     return False
+
+
+def stored_steps(folder: Path) -> str:
+    """What an interrupted fit left in a folder, for the user; empty if there is nothing."""
+    files = [path for path in (folder / CHECKPOINT).rglob("*") if path.is_file()]
+    steps = sum(path.suffix == ".step" for path in files)
+    matrices = [path for path in files if path.suffix == ".f32"]
+    size = sum(path.stat().st_size for path in matrices)
+    parts = [f"{steps} trained or selected steps"] if steps else []
+    parts += [f"{len(matrices)} blocks of propagated features ({in_gib(size)})"] if matrices else []
+    return " and ".join(parts)
 
 
 def remove(folder: Path) -> None:
