@@ -96,7 +96,10 @@ def test_resume_and_overwrite_are_passed_on(tables, tmp_path):
         (["nodes.csv", "edges.csv", "--label", "size"], "has no column 'size'"),
         (["nodes.csv", "edges.csv"], "--label"),
         (["nodes.csv", "edges.csv", "--label", "kind", "--delimiter", ";"], "single column"),
-        (["nodes.csv", "edges.csv", "--label", "kind", "--number", "id"], "cannot be a feature"),
+        (
+            ["nodes.csv", "edges.csv", "--label", "kind", "--kind", "id=number"],
+            "cannot be a feature",
+        ),
         (["nodes.csv", "edges.csv", "--label", "id"], "'id'"),
         (["nodes.csv", "edges.csv", "--label", "kind", "--set", "epochs"], "needs name=value"),
         (["nodes.csv", "edges.csv", "--label", "kind", "--set", "epoch=1"], "unknown setting"),

@@ -127,10 +127,13 @@ def test_exchanged_tables_are_named(write_tables):
         (Columns(weight="x"), r"edges.csv has no column 'x'"),
         (Columns(features=["x"]), r"nodes.csv has no column 'x'"),
         (Columns(ignore=["x"]), r"nodes.csv has no column 'x'"),
-        (Columns(text=["x"]), r"nodes.csv has no column 'x'"),
+        (Columns(kinds={"x": "text"}), r"nodes.csv has no column 'x'"),
         (Columns(features=["label"]), "column 'label' is the id or label column"),
-        (Columns(number=["id"]), "column 'id' is the id or label column"),
-        (Columns(number=["city"]), r"line 2: column 'city' must contain numbers, got 'Rome'"),
+        (Columns(kinds={"id": "number"}), "column 'id' is the id or label column"),
+        (
+            Columns(kinds={"city": "number"}),
+            r"line 2: column 'city' should contain numbers, got 'Rome'",
+        ),
     ],
 )
 def test_wrong_column_names_are_errors(write_tables, columns, message):

@@ -9,15 +9,15 @@ import pytest
 import scipy.sparse as sp
 
 from dcgst.errors import InputError
-from dcgst.io.features import ColumnEncoder, FeatureEncoder
-from dcgst.io.fitting import fit_encoder
+from dcgst.io.encoders import FeatureEncoder, fit_encoder
+from dcgst.io.encoders.columns import FlagEncoder, NumberEncoder, TokenEncoder
 
 from .conftest import make_table
 
 
-def fit_column(values: list[str], kind: str | None = None) -> FeatureEncoder:
-    """Fit an encoder to a table with the single column ``x``."""
-    return fit_encoder(make_table(x=values), ["x"], {"x": kind} if kind else {})
+def fit_column(values: list[str], kind: str | None = None, name: str = "x") -> FeatureEncoder:
+    """Fit an encoder to a table with a single column."""
+    return fit_encoder(make_table(**{name: values}), [name], {name: kind} if kind else {})
 
 
 def features(encoder: FeatureEncoder, values: list[str]) -> np.ndarray:
@@ -30,20 +30,33 @@ def features(encoder: FeatureEncoder, values: list[str]) -> np.ndarray:
 
 
 def test_numbers_have_mean_0_and_standard_deviation_1():
-    values = ["2", "6", "", "2", "6"]  # mean 4, variance 4, standard deviation 2
+    values = ["2", "6", "2", "6"]  # mean 4, variance 4, standard deviation 2
     encoder = fit_column(values)
-    assert encoder.columns == (ColumnEncoder("x", "number", mean=4, std=2),)
-    assert features(encoder, values).tolist() == [[-1], [1], [0], [-1], [1]]
-    assert encoder.notes == ("feature x: number, standardized, missing values set to the mean: 1",)
+    assert encoder.columns == (NumberEncoder("x", "number", mean=4, std=2),)
+    assert features(encoder, [*values, ""]).tolist() == [[-1], [1], [-1], [1], [0]]
+    assert encoder.notes == ("feature x: number, standardized",)
+
+
+def test_missing_values_become_a_feature():
+    values = ["2", "6", "", "2", "6"]
+    encoder = fit_column(values)
+    assert features(encoder, values).tolist() == [[-1, 0], [1, 0], [0, 1], [-1, 0], [1, 0]]
+    assert encoder.notes == (
+        "feature x: number, standardized, missing values: 1 (a feature of their own)",
+    )
 
 
 def test_zeros_and_ones_stay_unchanged():
-    values = ["0", "1", "", "1.0"]
-    encoder = fit_column(values)
-    assert encoder.columns == (ColumnEncoder("x", "flag"),)
+    values = ["0", "1", "0", "1.0"]
+    encoder = fit_column(values, "number")
+    assert encoder.columns == (FlagEncoder("x", "flag"),)
     assert features(encoder, values).tolist() == [[0], [1], [0], [1]]
-    assert encoder.notes == ("feature x: binary (0 or 1), missing values set to 0: 1",)
-    assert fit_column(["0", "1"]).notes == ("feature x: binary (0 or 1)",)
+    assert fit_column(["0", "1"]).notes == ("feature x: yes or no",)
+
+
+def test_words_for_true_and_false():
+    encoder = fit_column(["Yes", "no", "NO", "yes"])
+    assert features(encoder, ["yes", "no", "YES", "other"]).tolist() == [[1], [0], [1], [0]]
 
 
 @pytest.mark.parametrize(
@@ -78,54 +91,74 @@ def test_numbers_that_differ_only_by_rounding_errors_are_not_used(values, used):
     assert bool(fit_column(values).columns) == used
 
 
-def test_a_value_that_is_present_in_some_rows_only_is_a_category():
-    assert features(fit_column(["a", "", "a"]), ["a", "", "b"]).tolist() == [[1], [0], [0]]
+def test_money_and_decimal_commas_are_numbers():
+    encoder = fit_column(["$1,000.00", "$3,000.00"])
+    assert features(encoder, ["$2,000", "4,000.00", "3.000,00 €"]).tolist() == [[0], [2], [0]]
+    assert encoder.notes == ("feature x: number in $, standardized",)
+    encoder = fit_column(["0,5", "1,5", "2"])
+    assert encoder.columns[0].mean == pytest.approx(4 / 3)
+    assert encoder.notes == ("feature x: number with decimal commas, standardized",)
 
 
-def test_numbers_with_a_decimal_comma_are_not_used():
-    encoder = fit_column([f"{number},5" for number in range(90)])
-    assert encoder.columns == ()
-    assert encoder.notes == (
-        "feature x: not used: numbers with a decimal comma; write a decimal point instead",
-    )
-    with pytest.raises(InputError, match=r"line 2: column 'x' .* got '0,5'; write a decimal point"):
-        fit_column(["0,5", "1,5", "2"], "number")
+def test_units_of_the_same_quantity_are_converted():
+    assert features(fit_column(["1 kg", "3 kg"]), ["2000 g", "2 m"]).tolist() == [[0], [0]]
 
 
-def test_a_column_of_numbers_with_few_other_values_names_the_first_of_them():
+def test_skewed_numbers_are_replaced_by_logarithms():
+    values = [str(2**k) for k in range(20)]
+    encoder = fit_column(values)
+    assert encoder.columns[0].log
+    np.testing.assert_allclose(features(encoder, values).mean(), 0, atol=1e-6)
+    expected = (math.log1p(8) - np.log1p(2.0 ** np.arange(20)).mean()) / encoder.columns[0].std
+    assert features(encoder, ["8"])[0, 0] == pytest.approx(expected, rel=1e-6)
+    assert "logarithm" in encoder.notes[0]
+    assert not fit_column([f"-{value}" for value in values]).columns[0].log, "negative numbers"
+
+
+def test_values_that_are_not_numbers_count_as_missing_and_are_named():
     values = [str(1.5 * number) for number in range(90)]
     values[7], values[8] = "n.a.", "?"
-    assert fit_column(values).notes == (
-        "feature x: not used: numbers except for values like 'n.a.' in line 9; fix them, or leave "
-        "the cells empty",
+    encoder = fit_column(values)
+    assert encoder.columns[0].kind == "number"
+    assert features(encoder, ["?"]).tolist() == [[0]]
+    assert encoder.notes == (
+        "feature x: number, standardized; 2 values cannot be read, like 'n.a.' in line 9; they "
+        "count as missing",
     )
 
 
-@pytest.mark.parametrize(
-    ("num_names", "num_commas", "num_numbers", "reason"),
-    [
-        (1, 9, 0, "numbers with a decimal comma"),
-        (2, 8, 0, "10 distinct values"),  # not more than 80 % with a decimal comma
-        (1, 0, 9, "numbers except for values like 'n0'"),
-        (2, 0, 8, "10 distinct values"),  # not less than 20 % that are not numbers
-        (7, 0, 3, "10 distinct values"),
-    ],
-)
-def test_the_reason_for_not_using_a_column_is_the_most_likely_one(
-    num_names, num_commas, num_numbers, reason
-):
-    values = [f"n{number}" for number in range(num_names)]
-    values += [f"{number},5" for number in range(num_commas)]
-    values += [f"{number}.5" for number in range(num_numbers)]
-    assert fit_column(values).notes[0].startswith(f"feature x: not used: {reason}")
+def test_a_given_kind_that_most_values_do_not_have_is_an_error():
+    with pytest.raises(InputError, match=r"line 2: column 'x' should contain numbers, got 'Rome'"):
+        fit_column(["Rome", "Oslo", "7"], "number")
+    with pytest.raises(InputError, match=r"line 3: .* should contain dates, got 'b', and 2 other"):
+        fit_column(["2024-01-01", "b", "c", "2024-05-01", "d"], "date")
+
+
+# --- dates ---------------------------------------------------------------------------------------
+
+
+def test_dates_become_elapsed_time_and_positions_on_circles():
+    encoder = fit_column(["2024-01-01", "2024-07-01", "2024-01-08", "2024-12-31"])
+    (column,) = encoder.columns
+    assert column.parts == ("year", "week")
+    found = features(encoder, ["2024-01-01", "2024-01-08", "2024-07-01", ""])
+    np.testing.assert_allclose(found[0, 3:], found[1, 3:], atol=1e-6)  # both are Mondays
+    np.testing.assert_allclose(np.linalg.norm(found[:3, 1:3], axis=1), 1, rtol=1e-6)
+    assert found[0, 1:3] @ found[2, 1:3] < -0.99, "January and July are opposite"
+    assert (found[3] == 0).all()
+    days = (found[1, 0] - found[0, 0]) * column.std / column.weight
+    assert days == pytest.approx(7, rel=1e-4)
+    assert encoder.notes == (
+        "feature x: date (year first): elapsed time, time of year, day of week",
+    )
 
 
 # --- categories ---------------------------------------------------------------------------------
 
 
 def test_categories_are_encoded_one_hot():
-    encoder = fit_column(["red", "blue", "", "red", "blue"])
-    assert encoder.columns == (ColumnEncoder("x", "category", values=("blue", "red")),)
+    encoder = fit_column(["red", "blue", "red", "blue"])
+    assert encoder.columns == (TokenEncoder("x", "category", "value", values=("blue", "red")),)
     assert features(encoder, ["red", "green", "", "blue", "Red"]).tolist() == [
         [0, 1],
         [0, 0],
@@ -136,33 +169,46 @@ def test_categories_are_encoded_one_hot():
     assert encoder.notes == ("feature x: category, 2 values",)
 
 
+def test_a_value_in_some_rows_only_is_a_flag():
+    assert features(fit_column(["a", "", "a"]), ["a", "", "b"]).tolist() == [[1], [0], [1]]
+
+
 def test_up_to_50_distinct_values_are_guessed_to_be_categories():
-    names = [f"n{number:02d}" for number in range(51)]
-    assert fit_column(2 * names[:50]).columns[0].values == tuple(names[:50])
-    encoder = fit_column(2 * names)
-    assert encoder.columns == ()
-    assert encoder.notes == (
-        "feature x: not used: 51 distinct values, too many for categories and too few words for "
-        "text",
-    )
-
-
-def test_categories_are_guessed_if_each_value_occurs_twice_on_average():
-    assert fit_column([*"abcde", *"abcde"]).columns[0].values == tuple("abcde")
-    assert fit_column([*"abcde", *"abcd"]).columns == ()
-    assert fit_column([*"abcde", *"abcd", "", ""]).columns == (), "missing values do not count"
-    assert fit_column(["a", "b", ""]).columns[0].values == ("a", "b"), "two values always fit"
-    assert fit_column(["a", "b", "c", ""]).columns == (), "three values need six rows"
+    names = [f"n{'abcdefghij'[i // 10]}{'abcdefghij'[i % 10]}" for i in range(51)]
+    assert fit_column(2 * names[:50]).columns[0].kind == "category"
+    assert fit_column(2 * names).columns[0].kind == "string"
+    assert fit_column(5 * names).columns[0].kind == "category", "five rows for each value"
 
 
 def test_the_1000_most_frequent_categories_become_features():
     names = [f"n{number:04d}" for number in range(1001)]
-    exact = fit_column(names[:1000], "category")
-    assert exact.columns[0].values == tuple(names[:1000])
-    assert exact.notes == ("feature x: category, 1000 values",)
-    more = fit_column([*names, *names[1:]], "category")
+    more = fit_column([*names, *names, *names[1:]], "category")
     assert more.columns[0].values == tuple(names[1:])
-    assert more.notes == ("feature x: category, 1000 values, rarer values ignored: 1",)
+    assert more.notes == ("feature x: category, 1,000 values, rare values ignored: 1",)
+
+
+# --- codes and lists ------------------------------------------------------------------------------
+
+
+def test_codes_share_their_beginnings():
+    encoder = fit_column(["02139", "02140", "94110", "94117", "02139"], name="zip")
+    found = encoder.transform(make_table(zip=["02139", "02199", "94110"])).toarray()
+    similar = found @ found.T
+    assert similar[0, 1] > similar[0, 2] == 0
+
+
+def test_lists_are_sets_of_items():
+    encoder = fit_column(["red|blue", "blue", "green|red", "red|green|blue", "blue|green", "green"])
+    assert encoder.columns[0].values == ("blue", "green", "red")
+    found = features(encoder, ["red|blue", "BLUE|Red"])
+    np.testing.assert_allclose(found[0], found[1])
+
+
+def test_short_texts_with_similar_spellings_are_similar():
+    titles = ["Senior Engineer", "Sr. Engineer", "Enginer", "Sales Manager", "Sales Mgr"]
+    found = features(fit_column(titles), ["Engineer", "Enginer", "Sales"])
+    similar = found @ found.T
+    assert similar[0, 1] > 0.5 > similar[0, 2]
 
 
 # --- text ---------------------------------------------------------------------------------------
@@ -191,12 +237,12 @@ def test_text_is_encoded_as_tf_idf_with_smoothed_idf():
     )
     # The first row in numbers: (1.5108, 0, 2 * 1.2231) / 2.8752
     assert features(encoder, TEXTS)[0] == pytest.approx([0.52546, 0, 0.85081], abs=1e-4)
-    assert encoder.notes == ("feature x: text, tf-idf of 3 words",)
+    assert encoder.notes == ("feature x: text, 3 words",)
 
 
 def test_words_are_two_or_more_letters_digits_or_underscores_in_lower_case():
-    texts = ["Größe naïve-x snake_case 数据 12 y", "GRÖßE NAÏVE Snake_Case 数据! 12,7 y", "x"]
-    words = ("12", "größe", "naïve", "snake_case", "数据")
+    texts = ["Größe naïve-x snake_case 数据集 12 y", "GRÖßE NAÏVE Snake_Case 数据集! 12,7 y", "x"]
+    words = ("12", "größe", "naïve", "snake_case", "据集", "数据")
     assert fit_column(texts, "text").columns[0].values == words
 
 
@@ -233,17 +279,17 @@ def test_the_1000_words_in_the_most_rows_become_features():
     assert chosen(often, often, "w1000") == (*words[:999], "w1000")
 
 
-def test_text_is_guessed_if_values_have_three_words_on_average():
-    def texts(num_words: int) -> list[str]:
-        return [" ".join([f"first{i}", "red", "cat"][:num_words]) for i in range(4)] + [
-            "blue car on"
-        ]
-
-    assert fit_column(texts(3)).columns[0].kind == "text"
-    assert fit_column(texts(2)).columns == ()
+# --- weights and notes ----------------------------------------------------------------------------
 
 
-# --- notes ---------------------------------------------------------------------------------------
+def test_columns_count_by_the_logarithm_of_the_number_of_their_features():
+    table = make_table(
+        size=["1", "2", "4", "8"], color=["a", "b", "b", "a"], note=["", "x", "", ""]
+    )
+    columns = fit_encoder(table, ["size", "color", "note"], {}).columns
+    weights = {column.name: column.weight for column in columns}
+    assert weights["color"] == 1.0
+    assert weights["size"] == weights["note"] == pytest.approx(math.sqrt(1 / math.log2(3)))
 
 
 def test_equal_notes_are_combined():

@@ -30,9 +30,9 @@ def test_tables_become_a_graph_with_notes(write_tables):
     assert found.notes == (
         "id: column 'id'",
         "label: column 'label'",
-        "feature age: number, standardized, missing values set to the mean: 1",
+        "feature age: number, standardized, missing values: 1 (a feature of their own)",
         "feature city: category, 2 values",
-        "feature about: text, tf-idf of 7 words",
+        "feature about: text, 7 words",
         *graph.notes,
     )
 
@@ -43,9 +43,11 @@ def test_features_agree_with_the_encoder(write_tables):
     about, age, city = found.encoder.columns
     # Ages 31, 45 and 52: mean 128 / 3, standard deviation sqrt(686) / 3
     assert (age.mean, age.std) == pytest.approx((128 / 3, 686**0.5 / 3))
-    assert features[:, 7] == pytest.approx(np.array([-35, 0, 7, 28]) / 686**0.5, abs=1e-6)
+    expected = np.array([[-35, 0, 7, 28], [0, 686**0.5, 0, 0]]) / 686**0.5  # and what is missing
+    np.testing.assert_allclose(features[:, 7:9], age.weight * expected.T, atol=1e-6)
     assert city.values == ("Oslo", "Rome")
-    assert features[:, 8:].tolist() == [[0, 1], [1, 0], [0, 1], [1, 0]]
+    one_hot = [[0, 1], [1, 0], [0, 1], [1, 0]]
+    np.testing.assert_allclose(features[:, 9:], city.weight * np.array(one_hot), rtol=1e-6)
     assert about.values == ("and", "bikes", "cars", "fast", "green", "pears", "red")
     np.testing.assert_allclose((features[:, :7] ** 2).sum(axis=1), 1, rtol=1e-6)
 
@@ -116,7 +118,6 @@ def test_there_are_at_most_64_spectral_features(write_tables):
             'id,about,label\n\na,"one\ntwo",x\n\nb,three,y\na,four,x\n',
             r"nodes.csv, line 7: the id 'a' is repeated, it is also in line 3;",
         ),
-        (NODES.replace("45", "inf"), r"nodes.csv, line 4: column 'age' must contain finite"),
     ],
 )
 def test_invalid_nodes_are_errors_with_file_and_line(write_tables, nodes, message):
@@ -154,9 +155,15 @@ def test_an_encoder_and_classes_can_be_reused_on_another_graph(write_tables):
 
 
 def test_the_kinds_of_columns_can_be_given(write_tables):
-    columns = Columns(category=["age"], text=["city"], ignore=["about"])
+    columns = Columns(kinds={"age": "category", "city": "text"}, ignore=["about"])
     found = read(*write_tables(), columns)
     assert [(c.name, c.kind) for c in found.encoder.columns] == [
         ("age", "category"),
         ("city", "text"),
     ]
+
+
+def test_numbers_that_are_not_finite_count_as_missing(write_tables):
+    found = read(*write_tables(NODES.replace("45", "inf")))
+    note = next(note for note in found.notes if note.startswith("feature age"))
+    assert "1 values cannot be read, like 'inf' in line 4; they count as missing" in note

@@ -63,8 +63,8 @@ def same(store, tables, **options) -> None:
 
 def test_the_same_graph_as_in_memory(tables, tmp_path):
     out = tmp_path / "g.store"
-    notes = import_tables(*tables, out, Columns(label="label", text=["note"]))
-    same(out, tables, columns=Columns(label="label", text=["note"]))
+    notes = import_tables(*tables, out, Columns(label="label", kinds={"note": "text"}))
+    same(out, tables, columns=Columns(label="label", kinds={"note": "text"}))
     assert "1 self-loops dropped" in notes
     assert open_store(out).notes == notes
     assert not (out / "import").exists()

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from dcgst.cli.output import errors, say
-from dcgst.cli.settings import split_list
+from dcgst.cli.settings import split_kinds, split_list
 from dcgst.io import Columns, Input, read
 
 NodesArgument = Annotated[
@@ -34,14 +34,14 @@ FeaturesOption = Annotated[
 IgnoreOption = Annotated[
     str | None, typer.Option("--ignore", help="Columns not to use, comma-separated.")
 ]
-NumberOption = Annotated[
-    str | None, typer.Option("--number", help="Columns that contain numbers, comma-separated.")
-]
-CategoryOption = Annotated[
-    str | None, typer.Option("--category", help="Columns to encode one-hot, comma-separated.")
-]
-TextOption = Annotated[
-    str | None, typer.Option("--text", help="Columns to encode as tf-idf, comma-separated.")
+KindOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kind",
+        metavar="COLUMN=KIND",
+        help="What a column contains: number, flag, date, category, code, list, text, string; may "
+        "be repeated, or comma-separated.",
+    ),
 ]
 DelimiterOption = Annotated[
     str | None, typer.Option("--delimiter", help="Delimiter of CSV files, or tab; default: guess.")
@@ -61,9 +61,7 @@ def read_graph(
     weight: WeightOption = None,
     features: FeaturesOption = None,
     ignore: IgnoreOption = None,
-    number: NumberOption = None,
-    category: CategoryOption = None,
-    text: TextOption = None,
+    kind: KindOption = None,
     delimiter: DelimiterOption = None,
     drop_unknown: DropOption = False,
     *,
@@ -81,9 +79,7 @@ def read_graph(
         weight=weight,
         features=split_list(features) if features is not None else None,
         ignore=split_list(ignore),
-        number=split_list(number),
-        category=split_list(category),
-        text=split_list(text),
+        kinds=split_kinds(kind),
     )
     return read(
         nodes,

@@ -8,22 +8,20 @@ from typing import Annotated, Any
 import typer
 
 from dcgst.cli.graph_options import (
-    CategoryOption,
     DelimiterOption,
     DropOption,
     FeaturesOption,
     IdOption,
     IgnoreOption,
+    KindOption,
     LabelOption,
-    NumberOption,
     SourceOption,
     TargetOption,
-    TextOption,
     WeightOption,
     describe,
 )
 from dcgst.cli.output import JsonOption, QuietOption, errors, print_json, progress, say
-from dcgst.cli.settings import split_list
+from dcgst.cli.settings import split_kinds, split_list
 from dcgst.io import Columns
 from dcgst.io.store import SUFFIX, import_tables, open_store
 
@@ -56,9 +54,7 @@ def command(
     weight: WeightOption = None,
     features: FeaturesOption = None,
     ignore: IgnoreOption = None,
-    number: NumberOption = None,
-    category: CategoryOption = None,
-    text: TextOption = None,
+    kind: KindOption = None,
     delimiter: DelimiterOption = None,
     drop_unknown: DropOption = False,
     overwrite: Annotated[
@@ -81,9 +77,7 @@ def command(
         weight=weight,
         features=split_list(features) if features is not None else None,
         ignore=split_list(ignore),
-        number=split_list(number),
-        category=split_list(category),
-        text=split_list(text),
+        kinds=split_kinds(kind),
     )
     out = out or Path(nodes.name.split(".")[0] + SUFFIX)
     names = list(STEPS)

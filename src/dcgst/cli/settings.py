@@ -34,3 +34,14 @@ def make_method(name: str, preset: str, settings: dict[str, Any]) -> Method:
 def split_list(text: str | None) -> tuple[str, ...]:
     """Split a comma-separated list."""
     return tuple(part.strip() for part in text.split(",") if part.strip()) if text else ()
+
+
+def split_kinds(options: Iterable[str] | None) -> dict[str, str]:
+    """Kind by column, from ``column=kind`` texts, each of which may have several."""
+    found = {}
+    for pair in (part for option in options or () for part in split_list(option)):
+        name, equals, kind = (part.strip() for part in pair.rpartition("="))
+        if not equals or not name:
+            raise InputError(f"--kind needs COLUMN=KIND, like zip=code, got {pair!r}")
+        found[name] = kind
+    return found

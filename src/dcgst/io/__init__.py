@@ -2,7 +2,7 @@
 
 from dcgst.io.adding import add_labels
 from dcgst.io.columns import Columns
-from dcgst.io.features import FeatureEncoder
+from dcgst.io.encoders import FeatureEncoder
 from dcgst.io.input import Input
 from dcgst.io.labels import LabelTable, read_label_table
 from dcgst.io.read import read

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from dcgst.errors import InputError
+from dcgst.io.encoders.kinds import KINDS
 from dcgst.io.table import Table
 from dcgst.io.table_files import column_names
 
@@ -20,6 +22,7 @@ EDGE_END_NAMES = (
     ("id1", "id2"),
 )
 WEIGHT_NAMES = ("weight", "weights", "w")
+KINDS_BEFORE = ("number", "category", "text")
 
 
 @dataclass(frozen=True)
@@ -34,15 +37,12 @@ class Columns:
         weight: column of edge weights. None: guess; edges are unweighted if no column matches.
         features: columns to use as features. None: all other columns of the node table.
         ignore: columns not to use as features.
-        number: feature columns that contain numbers.
-        category: feature columns to encode one-hot.
-        text: feature columns to encode as tf-idf.
-
-    Feature columns in none of ``number``, ``category`` and ``text`` have their kind guessed.
+        kinds: what feature columns contain, by name: ``number``, ``flag``, ``date``,
+            ``category``, ``code``, ``list``, ``text`` or ``string``. Guessed for other columns.
 
     Example:
-        >>> Columns(label="topic", number=["year"], text=["title"]).kinds
-        {'year': 'number', 'title': 'text'}
+        >>> Columns(label="topic", kinds={"year": "number", "title": "text"}).label
+        'topic'
     """
 
     id: str | None = None
@@ -52,15 +52,24 @@ class Columns:
     weight: str | None = None
     features: Sequence[str] | None = None
     ignore: Sequence[str] = ()
-    number: Sequence[str] = ()
-    category: Sequence[str] = ()
-    text: Sequence[str] = ()
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def kinds(self) -> dict[str, str]:
-        """Kind of each column whose kind is given: ``number``, ``category`` or ``text``."""
-        given = {"number": self.number, "category": self.category, "text": self.text}
-        return {name: kind for kind, names in given.items() for name in names}
+    def __post_init__(self) -> None:
+        if not isinstance(self.kinds, Mapping):
+            raise InputError(f"kinds must be a mapping, got {type(self.kinds).__name__}")
+        for name, kind in self.kinds.items():
+            if kind not in KINDS:
+                raise InputError(
+                    f"column {name!r} cannot have the kind {kind!r}; the kinds are: "
+                    f"{', '.join(KINDS)}"
+                )
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Columns:
+        """Restore from ``dataclasses.asdict``; version 0.1 stored a list of columns by kind."""
+        values = {key: value for key, value in stored.items() if key not in KINDS_BEFORE}
+        before = {name: kind for kind in KINDS_BEFORE for name in stored.get(kind) or ()}
+        return cls(**{"kinds": before, **values})
 
 
 @dataclass(frozen=True)
@@ -151,7 +160,7 @@ def feature_columns(columns: Columns, resolved: NodeColumns, nodes: Table) -> li
         if name in not_features:
             raise InputError(
                 f"column {name!r} is the id or label column and cannot be a feature; remove it "
-                "from --features, --number, --category and --text"
+                "from --features and --kind"
             )
     excluded = not_features.union(columns.ignore)
     return [name for name in names if name not in excluded]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dcgst.graph import Graph
 from dcgst.io.columns import Columns
-from dcgst.io.features import FeatureEncoder
+from dcgst.io.encoders import FeatureEncoder
 
 
 @dataclass(frozen=True)

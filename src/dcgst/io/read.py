@@ -21,8 +21,7 @@ from dcgst.io.columns import (
     resolve_node_columns,
 )
 from dcgst.io.edges import Edges, has_header, header_as_row, read_edges
-from dcgst.io.features import FeatureEncoder
-from dcgst.io.fitting import fit_encoder
+from dcgst.io.encoders import FeatureEncoder, fit_encoder
 from dcgst.io.graph_files import networkx_tables, read_graphml, read_pt
 from dcgst.io.input import Input
 from dcgst.io.nodes import describe_classes, read_ids, read_labels

@@ -101,7 +101,7 @@ class Run:
             graph,
             FeatureEncoder.from_json(stored) if stored else None,
             self.info["spectral"],
-            Columns(**self.info["columns"]),
+            Columns.from_json(self.info["columns"]),
             self.table,
             tuple(self.info["notes"]),
             self.audited,
@@ -173,7 +173,7 @@ class Run:
             truth,
             id_column=id_column,
             label_column=label_column,
-            hints=Columns(**self.info["columns"]),
+            hints=Columns.from_json(self.info["columns"]),
             delimiter=delimiter,
         )
         return evaluate_run(self, table.classes)
@@ -245,7 +245,7 @@ class Run:
         found = read(
             nodes,
             edges,
-            Columns(**self.info["columns"]) if encoder else None,
+            Columns.from_json(self.info["columns"]) if encoder else None,
             delimiter=delimiter,
             drop_unknown=drop_unknown,
             encoder=encoder,

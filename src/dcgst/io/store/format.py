@@ -18,7 +18,7 @@ from dcgst.files import write_text
 from dcgst.graph import Graph
 from dcgst.graph.trusted import trusted_graph
 from dcgst.io.columns import Columns
-from dcgst.io.features import FeatureEncoder
+from dcgst.io.encoders import FeatureEncoder
 from dcgst.io.input import Input, StoreReference
 from dcgst.io.store.adjacency import INDICES, INDPTR, WEIGHTS
 
@@ -108,7 +108,7 @@ def open_store(folder: Path) -> Input:
     return Input(
         _graph(folder, content),
         encoder=FeatureEncoder.from_json(content["encoder"]),
-        columns=Columns(**content["columns"]),
+        columns=Columns.from_json(content["columns"]),
         notes=tuple(content["notes"]),
         store=StoreReference(folder.resolve(), content["digest"]),
     )

@@ -19,7 +19,7 @@ from dcgst.io.columns import (
     resolve_node_columns,
 )
 from dcgst.io.edges import has_header, header_as_row
-from dcgst.io.features import FeatureEncoder
+from dcgst.io.encoders import FeatureEncoder
 from dcgst.io.store import format as files
 from dcgst.io.store.edges import import_edges
 from dcgst.io.store.job import Job, Plan
@@ -83,7 +83,7 @@ def import_tables(
         node_columns,
         edge_columns,
         tuple(feature_columns(columns, node_columns, node_head)),
-        columns.kinds,
+        dict(columns.kinds),
         header,
         drop_unknown,
     )

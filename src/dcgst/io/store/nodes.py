@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,8 +12,10 @@ from numpy.typing import NDArray
 
 from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN
-from dcgst.io.features import FeatureEncoder
-from dcgst.io.fitting import fit_encoder
+from dcgst.io.encoders import FeatureEncoder, fit_encoder
+from dcgst.io.encoders.columns import ColumnEncoder, NumberEncoder, TokenEncoder
+from dcgst.io.encoders.fitting import weigh
+from dcgst.io.encoders.kinds import CATEGORY, FLAG, NUMBER
 from dcgst.io.nodes import MAX_ID_LENGTH, describe_classes, natural_order
 from dcgst.io.store import format as files
 from dcgst.io.store.job import BATCH, Job
@@ -81,7 +82,7 @@ def import_nodes(job: Job, count: int) -> dict[str, Any]:
         job.out / files.LABELS, mode="w+", dtype=np.int64, shape=(count,)
     )
     labels[:] = UNKNOWN
-    width = sum(max(1, len(column.values)) for column in encoder.columns)
+    width = encoder.width
     target: _Dense | _Sparse = (
         _Sparse(job.out) if is_sparse(job, encoder) else _Dense(job.out, (count, width))
     )
@@ -105,29 +106,46 @@ def fit_columns(job: Job) -> tuple[FeatureEncoder, list[str]]:
     names = job.plan.features
     sample = some_rows(job, names)
     encoder = fit_encoder(sample, names, job.plan.kinds)
-    numbers = [c.name for c in encoder.columns if c.kind in ("number", "flag")]
-    found = job.database.statistics("nodes", numbers)
-    exact, notes = [], list(encoder.notes)
+    numbers = {c.name: c.log for c in encoder.columns if is_plain(c)}
+    flags = {c.name: False for c in encoder.columns if c.kind == FLAG and c.form != "present"}
+    found = job.database.statistics("nodes", numbers | flags)
+    exact: list[ColumnEncoder] = []
+    notes = list(encoder.notes)
     for column in encoder.columns:
-        if column.kind == "category":
-            exact.append(replace(column, values=job.database.categories("nodes", column.name)))
-        elif column.name in found:
-            own = found[column.name]
+        own = found.get(column.name)
+        if column.kind == CATEGORY:
+            values = job.database.categories("nodes", column.name)
+            exact.append(TokenEncoder(column.name, CATEGORY, "value", values=values))
+        elif own is not None and column.name in flags and (own.binary or own.wrong):
+            exact.append(column)
+        elif own is not None:
             if own.wrong:
                 notes.append(
                     f"feature {column.name}: {own.wrong} values are not numbers, like "
                     f"{own.example!r}; they count as missing"
                 )
-            flag = column.kind == "flag" and own.binary
-            mean, std = (0.0, 1.0) if flag else (own.mean, own.std or 1.0)
-            exact.append(replace(column, kind="flag" if flag else "number", mean=mean, std=std))
+            exact.append(
+                NumberEncoder(
+                    column.name,
+                    NUMBER,
+                    missing=column.missing,
+                    mean=own.mean,
+                    std=own.std or 1.0,
+                    log=numbers.get(column.name, False),
+                )
+            )
         else:
             exact.append(column)
     if not exact:
         raise InputError(
             f"{job.plan.nodes} has no usable feature columns; a store needs at least one"
         )
-    return FeatureEncoder(tuple(exact)), notes
+    return FeatureEncoder(tuple(weigh(exact))), notes
+
+
+def is_plain(column: ColumnEncoder) -> TypeGuard[NumberEncoder]:
+    """Whether a column contains numbers that DuckDB can read."""
+    return isinstance(column, NumberEncoder) and column.plain
 
 
 def some_rows(job: Job, names: Sequence[str]) -> Table:
@@ -163,8 +181,7 @@ def encoded_rows(
     chosen = ["dcgst_node"]
     chosen.append(f"{clean(label)} as dcgst_label" if label else "null::varchar as dcgst_label")
     for column in encoder.columns:
-        numeric = column.kind in ("number", "flag")
-        text = number_of(column.name) if numeric else clean(column.name)
+        text = number_of(column.name) if is_plain(column) else clean(column.name)
         chosen.append(f"{text} as {name_of(column.name)}")
     # A left join, although all ids are known: the optimizer makes an inner join on an
     # expression with a list of words a product of both tables.
@@ -178,17 +195,17 @@ def encoded_rows(
 
 def encode(encoder: FeatureEncoder, columns: dict[str, Any]) -> Any:
     """``(m, d)`` features of a batch of Arrow columns: numbers as numbers, others as text."""
-    parts = []
+    parts: list[Any] = []
     for column in encoder.columns:
         values = columns[column.name]
-        if column.kind in ("number", "flag"):
+        if is_plain(column):
             numbers = values.to_numpy(zero_copy_only=False).astype(np.float64)
-            scaled = (np.where(np.isnan(numbers), column.mean, numbers) - column.mean) / column.std
-            parts.append(scaled[:, None].astype(np.float32))
+            scaled = [column.scale(numbers)]
+            scaled += [np.isnan(numbers).astype(np.float64)] if column.missing else []
+            parts.append((column.weight * np.stack(scaled, axis=1)).astype(np.float32))
             continue
         texts = ["" if value is None else value for value in values.to_pylist()]
-        table = Table(Path(), {column.name: texts}, range(len(texts)))
-        parts.append(column.transform(table))
+        parts.append(column.transform(texts))
     if all(isinstance(part, np.ndarray) for part in parts):
         return np.concatenate(parts, axis=1)
     return sp.csr_array(sp.hstack(parts, format="csr")).astype(np.float32)

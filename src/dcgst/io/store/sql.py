@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dcgst.errors import InputError
-from dcgst.io.fitting import MAX_VALUES
+from dcgst.io.encoders.columns import MAX_VALUES
 from dcgst.io.table import MISSING_VALUES
 from dcgst.io.table_files import is_parquet
 
@@ -119,17 +119,23 @@ class Database:
             except Exception as error:  # errors of DuckDB come through Arrow
                 raise _readable(error) from error
 
-    def statistics(self, table: str, columns: Sequence[str]) -> dict[str, Statistics]:
-        """Statistics of columns of numbers, from all rows."""
+    def statistics(self, table: str, columns: Mapping[str, bool]) -> dict[str, Statistics]:
+        """Statistics of columns of numbers, from all rows.
+
+        Args:
+            table: the table.
+            columns: for each column, whether mean and deviation are those of ``log(1 + x)``.
+        """
         if not columns:
             return {}
         parts = []
-        for column in columns:
+        for column, logarithm in columns.items():
             number, text = number_of(column), clean(column)
+            scaled = f"ln(1 + greatest({number}, 0))" if logarithm else number
             wrong = f"{number} is null and {text} is not null"
             parts += [
-                f"avg({number})",
-                f"stddev_pop({number})",
+                f"avg({scaled})",
+                f"stddev_pop({scaled})",
                 f"bool_and({number} in (0, 1))",
                 f"count(*) filter (where {wrong})",
                 f"min({text}) filter (where {wrong})",

@@ -16,7 +16,6 @@ from dcgst.errors import InputError
 from dcgst.evaluate.calibration import Calibration
 from dcgst.graph import Graph
 from dcgst.io import Columns, FeatureEncoder
-from dcgst.io.features import KINDS
 from dcgst.memory import forget
 from dcgst.methods import METHODS
 from dcgst.methods.core.trace import NOT_LABELED
@@ -96,25 +95,18 @@ def check_info(info: Mapping[str, Any]) -> None:
     _check_number("calibration.temperature", calibration.temperature, above=0)
     if "seconds" in info:
         _check_number("seconds", info["seconds"])
-    columns = Columns(**info["columns"])
+    columns = Columns.from_json(info["columns"])
     for name in ("id", "label", "source", "target", "weight"):
         _check_text(f"columns.{name}", getattr(columns, name), optional=True)
-    for name in ("features", "ignore", "number", "category", "text"):
+    if not isinstance(columns.kinds, dict):
+        raise TypeError(f"columns.kinds is {type(columns.kinds).__name__}")
+    for name in ("features", "ignore"):
         names = getattr(columns, name)
         for column in () if names is None else _sequence(f"columns.{name}", names):
             _check_text(f"columns.{name}", column)
     for encoder in FeatureEncoder.from_json(info["encoder"] or []).columns:
         _check_text("name of an encoder", encoder.name)
-        if encoder.kind not in KINDS:
-            raise ValueError(f"the encoder of {encoder.name} has kind {encoder.kind!r}")
-        _check_number(f"mean of {encoder.name}", encoder.mean, above=-math.inf)
-        _check_number(f"std of {encoder.name}", encoder.std, above=0)
-        for value in _sequence(f"values of {encoder.name}", encoder.values):
-            _check_text(f"value of {encoder.name}", value)
-        for value in _sequence(f"idf of {encoder.name}", encoder.idf):
-            _check_number(f"idf of {encoder.name}", value)
-        if encoder.kind == "text" and len(encoder.idf) != len(encoder.values):
-            raise ValueError(f"the encoder of {encoder.name} has another number of words and idf")
+        encoder.check()
     if info["method"] in METHODS:  # the backbone may be of another package: it is not resolved here
         settings = {key: value for key, value in info["settings"].items() if key != "backbone"}
         METHODS[info["method"]].from_preset(**settings).check_values()

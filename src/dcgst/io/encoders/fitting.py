@@ -1,0 +1,237 @@
+"""Fit encoders to the columns of a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dcgst.errors import InputError
+from dcgst.io.encoders import kinds
+from dcgst.io.encoders.cells import Cells
+from dcgst.io.encoders.columns import (
+    INFORMATIVE,
+    MAX_SHARE,
+    MAX_VALUES,
+    MIN_ROWS,
+    SKEWED,
+    ColumnEncoder,
+    DateEncoder,
+    FlagEncoder,
+    NumberEncoder,
+    TokenEncoder,
+    frequent_tokens,
+)
+from dcgst.io.encoders.features import FeatureEncoder
+from dcgst.io.encoders.numbers import NumberFormat
+from dcgst.io.table import Table
+
+Fitted = tuple[ColumnEncoder | None, str]
+"""The encoder of a column, None if it cannot be used, and a note for the user."""
+
+
+def fit_encoder(table: Table, names: Sequence[str], given: Mapping[str, str]) -> FeatureEncoder:
+    """Fit an encoder to columns of a table.
+
+    Args:
+        table: table to fit the encoder to.
+        names: names of the columns to encode.
+        given: kind by column name; guessed for other columns.
+
+    Returns:
+        The encoder, with columns sorted by name. It does not contain columns that cannot be used;
+        its notes give the reason.
+
+    Example:
+        >>> from pathlib import Path
+        >>> columns = {"size": ["1", "3", "8"], "on": ["0", "1", "1"], "unit": ["m", "m", "m"]}
+        >>> encoder = fit_encoder(Table(Path("nodes.csv"), columns, [2, 3, 4]), list(columns), {})
+        >>> encoder.columns[1].mean
+        4.0
+        >>> for note in encoder.notes:
+        ...     print(note)
+        feature size: number, standardized
+        feature on: yes or no
+        feature unit: not used: all values are equal
+    """
+    columns = []
+    names_by_note: dict[str, list[str]] = {}
+    for name in names:
+        cells = Cells.of(name, table.column(name))
+        column, note = fit_column(cells, given.get(name))
+        if name in given:
+            _check_given(table, cells, column, given[name])
+        names_by_note.setdefault(note + _unread(table, cells, column), []).append(name)
+        if column is not None:
+            columns.append(column)
+    notes = [f"feature {_shorten(names)}: {note}" for note, names in names_by_note.items()]
+    columns.sort(key=lambda column: column.name)  # results do not depend on the order of columns
+    return FeatureEncoder(tuple(weigh(columns)), tuple(notes))
+
+
+def fit_column(cells: Cells, kind: str | None = None) -> Fitted:
+    """Fit the encoder of one column; its kind is guessed if it is not given."""
+    if kind is None:
+        guess = kinds.guess_kind(cells)
+    elif not cells.values:
+        guess = kinds.Guess(kinds.UNUSED, reason="all values are missing")
+    else:
+        guess = kinds.Guess(kind, kinds.form_of(kind, cells))
+    if guess.kind == kinds.UNUSED:
+        return None, f"not used: {guess.reason or 'as you asked'}"
+    column, reason = _FITTERS[guess.kind](cells, guess)
+    if column is None:
+        return None, f"not used: {reason}"
+    share = cells.num_missing / max(1, len(cells))
+    known_by_value = isinstance(column, FlagEncoder) and column.true == "*"
+    missing = INFORMATIVE < share < 1 - INFORMATIVE and not known_by_value
+    column = replace(column, missing=missing)
+    note = column.describe() + (f", {reason}" if reason else "")
+    if cells.num_missing and not known_by_value:
+        note += f", missing values: {cells.num_missing:,}"
+        note += " (a feature of their own)" if missing else ""
+    return column, note
+
+
+def weigh(columns: Sequence[ColumnEncoder]) -> list[ColumnEncoder]:
+    """Set the weights: a column counts by the logarithm of the number of its features.
+
+    So a number counts less than a whole text, and many numbers count as much. Where all columns are
+    single numbers, they count the same.
+
+    Example:
+        >>> size = NumberEncoder("size", "number")
+        >>> note = TokenEncoder("note", "text", "words", values=tuple("abcdefg"))
+        >>> [round(column.weight, 2) for column in weigh([size, note])]
+        [0.58, 1.0]
+    """
+    most = max((math.log2(1 + column.size) for column in columns), default=1.0)
+    return [
+        replace(column, weight=math.sqrt(math.log2(1 + column.size) / most)) for column in columns
+    ]
+
+
+def _check_given(table: Table, cells: Cells, column: ColumnEncoder | None, kind: str) -> None:
+    """Raise if most values of a column cannot be read as the kind that the user gave."""
+    if not cells.values or kind not in (kinds.NUMBER, kinds.DATE):
+        return
+    rows = np.arange(len(cells)) if column is None else np.flatnonzero(column.unknown(cells))
+    rows = rows[[table.column(cells.name)[row] != "" for row in rows]]
+    if 2 * rows.size > cells.num_present and (column is None or column.kind == kind):
+        row = int(rows[0])
+        raise InputError(
+            f"{table.where(row)}: column {cells.name!r} should contain {kind}s, got "
+            f"{table.column(cells.name)[row][:40]!r}, and {rows.size - 1:,} other values cannot be "
+            "read either; choose another --kind"
+        )
+
+
+def _unread(table: Table, cells: Cells, column: ColumnEncoder | None) -> str:
+    """A note on values that cannot be read as the kind of their column."""
+    if not isinstance(column, NumberEncoder | DateEncoder):
+        return ""
+    rows = np.flatnonzero(column.unknown(cells))
+    if not rows.size:
+        return ""
+    text = table.column(column.name)[rows[0]][:20]
+    return (
+        f"; {rows.size:,} values cannot be read, like {text!r} in {table.position(int(rows[0]))}; "
+        "they count as missing"
+    )
+
+
+def _shorten(names: Sequence[str]) -> str:
+    """List the first three names and count the others."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def _fit_number(cells: Cells, guess: kinds.Guess) -> Fitted:
+    form = NumberFormat.of(cells.sample)
+    if form.plain and cells.share(lambda text: form.parse(text) is not None, cells.values) < 1:
+        form = replace(form, plain=False)
+    column = NumberEncoder(
+        cells.name, kinds.NUMBER, decimal=form.decimal, unit=form.unit, plain=form.plain
+    )
+    numbers = column.numbers(cells)
+    known = np.sort(numbers[~np.isnan(numbers)])  # sums do not depend on the order of rows
+    if not known.size:
+        return None, f"no value is a number, like {cells.values[0][:20]!r}"
+    if np.isin(known, (0, 1)).all():
+        return FlagEncoder(cells.name, kinds.FLAG), ""
+    # Scaled exactly to magnitudes around one, so that squares neither overflow nor vanish.
+    _, exponent = np.frexp(np.abs(known).max())
+    scaled = np.ldexp(known, -exponent)
+    mean, std = (float(np.ldexp(value, exponent)) for value in (scaled.mean(), scaled.std()))
+    if not scaled.std() > 1e-12 * abs(scaled.mean()) or std == 0:
+        return None, "all values are equal"
+    skewness = float((((scaled - scaled.mean()) / scaled.std()) ** 3).mean())
+    if known[0] >= 0 and skewness > SKEWED:
+        logarithms = np.log1p(known)
+        mean, std = float(logarithms.mean()), float(logarithms.std())
+        return replace(column, mean=mean, std=std, log=True), ""
+    return replace(column, mean=mean, std=std), ""
+
+
+def _fit_flag(cells: Cells, guess: kinds.Guess) -> Fitted:
+    if len(cells.values) == 1 and guess.form == "present":
+        return FlagEncoder(cells.name, kinds.FLAG, "present", true="*"), ""
+    lower = {text.lower() for text in cells.values}
+    for true, false in kinds.FLAGS:
+        if lower <= {true, false}:
+            return FlagEncoder(cells.name, kinds.FLAG, "words", true=true), ""
+    if len(lower) > 2:
+        return None, f"{len(lower)} distinct values, yes or no has two"
+    return FlagEncoder(cells.name, kinds.FLAG, "words", true=max(lower)), f"yes is {max(lower)!r}"
+
+
+def _fit_date(cells: Cells, guess: kinds.Guess) -> Fitted:
+    column = DateEncoder(cells.name, kinds.DATE, guess.form)
+    days = column.days(cells)
+    known = np.sort(days[~np.isnan(days)])
+    if not known.size:
+        return None, f"no value is a date, like {cells.values[0][:20]!r}"
+    if known[0] == known[-1]:
+        return None, "all dates are equal"
+    parts = []
+    if np.unique(np.floor(known / 30.4)).size > 2 and known[-1] - known[0] > 90:
+        parts.append("year")
+    if guess.form != "year and month" and known[-1] - known[0] > 3:
+        parts.append("week")
+    if np.unique(np.round(known % 1, 4)).size > 2:
+        parts.append("day")
+    return replace(column, mean=float(known.mean()), std=float(known.std()), parts=tuple(parts)), ""
+
+
+def _fit_category(cells: Cells, guess: kinds.Guess) -> Fitted:
+    counts = dict(zip(cells.distinct, cells.counts.tolist(), strict=True))
+    ordered = sorted(cells.values, key=lambda value: (-counts[value], value))
+    kept = [value for value in ordered[:MAX_VALUES] if counts[value] >= MIN_ROWS]
+    kept = kept or ordered[:MAX_VALUES]
+    ignored = len(ordered) - len(kept)
+    note = f"rare values ignored: {ignored:,}" if ignored else ""
+    return TokenEncoder(cells.name, kinds.CATEGORY, "value", values=tuple(sorted(kept))), note
+
+
+def _fit_tokens(cells: Cells, guess: kinds.Guess) -> Fitted:
+    """Choose the most frequent parts, with smoothed weights ``ln((1 + n) / (1 + rows)) + 1``."""
+    frequency = frequent_tokens(cells, guess.form)
+    most = MAX_SHARE * len(cells)
+    common = [token for token, rows in frequency.items() if MIN_ROWS <= rows <= most]
+    kept = sorted(sorted(common, key=lambda token: (-frequency[token], token))[:MAX_VALUES])
+    if not kept:
+        what = "no word" if guess.kind in (kinds.TEXT, kinds.STRING) else "no part"
+        return None, f"{what} is in at least 2 rows and at most 90% of the rows"
+    idf = tuple(float(np.log((1 + len(cells)) / (1 + frequency[token])) + 1) for token in kept)
+    return TokenEncoder(cells.name, guess.kind, guess.form, values=tuple(kept), idf=idf), ""
+
+
+_FITTERS: dict[str, Callable[[Cells, kinds.Guess], Fitted]] = {
+    kinds.NUMBER: _fit_number,
+    kinds.FLAG: _fit_flag,
+    kinds.DATE: _fit_date,
+    kinds.CATEGORY: _fit_category,
+    **dict.fromkeys((kinds.CODE, kinds.LIST, kinds.TEXT, kinds.STRING), _fit_tokens),
+}

@@ -1,0 +1,219 @@
+"""The kind of a column, guessed from its name and its values."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dcgst.io.encoders import tokens
+from dcgst.io.encoders.cells import Cells
+from dcgst.io.encoders.dates import date_format
+from dcgst.io.encoders.numbers import NumberFormat
+
+NUMBER, FLAG, DATE = "number", "flag", "date"
+CATEGORY, CODE, LIST, TEXT, STRING = "category", "code", "list", "text", "string"
+UNUSED = "ignore"
+
+KINDS = (NUMBER, FLAG, DATE, CATEGORY, CODE, LIST, TEXT, STRING)
+"""What a column can contain."""
+
+MOST = 0.9
+"""Share of the distinct values that must look like a kind."""
+
+FEW_VALUES = 50
+"""Columns with at most so many distinct values, each in two rows on average, are categories."""
+
+ROWS_PER_VALUE = 5
+"""Columns with more distinct values are categories if each is in so many rows on average."""
+
+WORDS_PER_TEXT = 3
+"""A text has so many words on average."""
+
+FLAGS = (
+    ("true", "false"),
+    ("yes", "no"),
+    ("y", "n"),
+    ("t", "f"),
+    ("on", "off"),
+    ("ja", "nein"),
+    ("oui", "non"),
+    ("sí", "no"),
+    ("si", "no"),
+    ("1", "0"),
+    ("1.0", "0.0"),
+    ("active", "inactive"),
+    ("enabled", "disabled"),
+)
+"""Pairs of words for true and false."""
+
+_SEPARATORS = ("|", ";", ",")
+_CODE_NAMES = re.compile(
+    r"zip|postal|post_?code|plz|phone|mobile|telephone|\btel\b|fax|sku|isbn|\bean\b|gtin|iban|"
+    r"\bbic\b|swift|naics|\bsic\b|\bmcc\b|\bicd|fips|isin|area_?code|\bcode\b|_code$|code_",
+    re.IGNORECASE,
+)
+_ID_NAMES = re.compile(
+    r"(^|_|\b)(id|ids|uuid|guid|key|hash|number|nr|no|ref|reference)$", re.IGNORECASE
+)
+_TIME_NAMES = re.compile(
+    r"time|date|stamp|created|updated|modified|_at$|_ts$|^ts$|since|until", re.IGNORECASE
+)
+_DIGITS = re.compile(r"\d+")
+_HASH = re.compile(r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}|[0-9a-f]{16,}", re.IGNORECASE)
+_CODE = re.compile(r"(?=.*\d)[A-Z0-9]+([-_/.:]?[A-Z0-9]+)*")
+_IP = re.compile(r"\d{1,3}(\.\d{1,3}){3}|[0-9a-fA-F]*:[0-9a-fA-F:]+")
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What a column contains.
+
+    Attributes:
+        kind: one of :data:`KINDS`, or :data:`UNUSED`.
+        form: how dates, codes and lists are written.
+        reason: why the column is not used.
+    """
+
+    kind: str
+    form: str = ""
+    reason: str = ""
+
+
+def guess_kind(cells: Cells) -> Guess:
+    """The kind of a column.
+
+    Example:
+        >>> guess_kind(Cells.of("price", ["$3,008.16", "$12.00", "$7.50"])).kind
+        'number'
+        >>> guess_kind(Cells.of("zip", ["02139", "10115", "94110"]))
+        Guess(kind='code', form='prefixes', reason='')
+        >>> guess_kind(Cells.of("tags", ["a|b", "b|c", "a|c", "b"])).form
+        'list |'
+    """
+    nothing = _nothing(cells)
+    if nothing is not None:
+        return nothing
+    for rule in (_flag, _date, _structured_code, _numeric, _listed, _few_values, _words):
+        found = rule(cells)
+        if found is not None:
+            return found
+    return Guess(STRING, "n-grams")
+
+
+def form_of(kind: str, cells: Cells) -> str:
+    """How the values of a column of a given kind are written."""
+    if kind == DATE:
+        return date_format(cells.sample, share=0.5) or "year first"
+    if kind == CODE:
+        found = _structured_code(cells)
+        return found.form if found is not None and found.kind == CODE else "prefixes"
+    if kind == LIST:
+        return f"list {_separator(cells) or ','}"
+    return {TEXT: "words", STRING: "n-grams", CATEGORY: "value"}.get(kind, "")
+
+
+def _nothing(cells: Cells) -> Guess | None:
+    if not cells.values:
+        return Guess(UNUSED, reason="all values are missing")
+    if len(cells.values) == 1 and not cells.num_missing:
+        return Guess(UNUSED, reason="all values are equal")
+    if len(cells.values) == 1:
+        return Guess(FLAG, "present")
+    return None
+
+
+def _flag(cells: Cells) -> Guess | None:
+    lower = {text.lower() for text in cells.values[: FEW_VALUES + 1]}
+    if len(lower) == 2 and any(lower == set(pair) for pair in FLAGS):
+        return Guess(FLAG, "words")
+    return None
+
+
+def _date(cells: Cells) -> Guess | None:
+    form = date_format(cells.sample, MOST)
+    if form == "epoch" and not _TIME_NAMES.search(cells.name):
+        return None
+    if form in ("digits", "year and month") and date_format(cells.sample, 1.0) != form:
+        return None
+    return None if form is None else Guess(DATE, form)
+
+
+def _structured_code(cells: Cells) -> Guess | None:
+    """E-mail, web and IP addresses, codes with leading zeros, and codes by their name."""
+    for form, pattern in (
+        ("e-mail", tokens.EMAIL),
+        ("web address", tokens.WEB_ADDRESS),
+        ("IP address", _IP),
+    ):
+        if cells.share(pattern.fullmatch) >= MOST:
+            return Guess(CODE, form)
+    unique = len(cells.values) == cells.num_present
+    if cells.share(_HASH.fullmatch) >= MOST and unique:
+        return Guess(UNUSED, reason="identifiers, different in every row")
+    digits = cells.share(_DIGITS.fullmatch) >= MOST
+    if digits and unique and _ID_NAMES.search(cells.name) and cells.num_present > 2:
+        return Guess(UNUSED, reason="identifiers, different in every row")
+    leading = cells.share(lambda text: len(text) > 1 and text.startswith("0") and text.isdigit())
+    if digits and leading > 0.01:
+        return Guess(CODE, "prefixes")
+    if _CODE_NAMES.search(cells.name) and cells.share(_looks_like_code) >= MOST:
+        few = len(cells.values) <= FEW_VALUES and cells.num_present >= 2 * len(cells.values)
+        return Guess(CATEGORY, "value") if few and not digits else Guess(CODE, "prefixes")
+    return None
+
+
+def _looks_like_code(text: str) -> bool:
+    return bool(re.fullmatch(r"[+(]?[\dA-Za-z][-+()./\s\dA-Za-z]*", text)) and any(
+        character.isdigit() for character in text
+    )
+
+
+def _numeric(cells: Cells) -> Guess | None:
+    form = NumberFormat.of(cells.sample)
+    if cells.share(lambda text: form.parse(text) is not None or _is_infinite(text)) < MOST:
+        return None
+    return Guess(NUMBER)
+
+
+def _is_infinite(text: str) -> bool:
+    """A number, although not one that can be used."""
+    return text.lower().lstrip("+-") in ("inf", "infinity")
+
+
+def _listed(cells: Cells) -> Guess | None:
+    separator = _separator(cells)
+    return None if separator is None else Guess(LIST, f"list {separator}")
+
+
+def _separator(cells: Cells) -> str | None:
+    """The separator of a column of lists whose items are short and occur again."""
+    if cells.share(lambda text: text[0] == "[" and text[-1] == "]") >= MOST:
+        return "json"
+    for separator in _SEPARATORS:
+        if cells.share(lambda text, by=separator: by in text) < 0.3:  # type: ignore[misc]
+            continue
+        split = [tokens.items(text, separator) for text in cells.sample]
+        items = [item for own in split for item in own]
+        short = sum(len(item) <= 30 and len(item.split()) <= 3 for item in items)
+        repeated = len(set(items)) <= 0.5 * len(items)
+        if items and short >= 0.95 * len(items) and repeated:
+            return separator
+    return None
+
+
+def _few_values(cells: Cells) -> Guess | None:
+    count = len(cells.values)
+    if count <= min(FEW_VALUES, max(2, cells.num_present // 2)):
+        return Guess(CATEGORY, "value")
+    return None
+
+
+def _words(cells: Cells) -> Guess | None:
+    mean = sum(len(tokens.words(text)) for text in cells.sample) / max(1, len(cells.sample))
+    if mean >= WORDS_PER_TEXT:
+        return Guess(TEXT, "words")
+    if cells.share(_CODE.fullmatch) >= MOST:
+        return Guess(CODE, "prefixes")
+    if cells.num_present >= ROWS_PER_VALUE * len(cells.values):
+        return Guess(CATEGORY, "value")
+    return None
