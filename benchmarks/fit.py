@@ -5,6 +5,7 @@ of a full fit: teacher, EM, all stages, student. Peak memory is that of each pro
 and data included.
 
     python benchmarks/fit.py --dataset cora --preset default --json
+    python benchmarks/fit.py --dataset ogbn-arxiv --rounds 1 --memory 3GB
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ import torch
 from _common import load_or_generate, show, time_alternately
 from epoch import Train, load_problem, pyg_gcn
 
+from dcgst.memory import limit_memory, parse_size
 from dcgst.methods import method
 
 EPOCHS = 200
 
 
-def dcgst_fit(dataset: str, preset: str, threads: int) -> Train:
+def dcgst_fit(dataset: str, preset: str, threads: int, memory: str) -> Train:
     """Set up a full fit. Calls with fewer than ``EPOCHS`` epochs are warm-up and fit nothing."""
     torch.set_num_threads(threads)
     graph, split = load_problem(dataset)
+    if memory:
+        limit_memory(parse_size(memory))
 
     def run(epochs: int) -> list[float]:
         if epochs < EPOCHS:
@@ -35,12 +39,12 @@ def dcgst_fit(dataset: str, preset: str, threads: int) -> Train:
     return run
 
 
-def pyg_fit(dataset: str, preset: str, threads: int) -> Train:
-    """Set up the training of a GCN of PyG; ``preset`` has no effect."""
+def pyg_fit(dataset: str, preset: str, threads: int, memory: str) -> Train:
+    """Set up the training of a GCN of PyG; ``preset`` and ``memory`` have no effect."""
     return pyg_gcn(dataset, hidden=64, dropout=0.5, threads=threads, validate=True)
 
 
-def measure(dataset: str, preset: str, threads: int, rounds: int) -> dict[str, Any]:
+def measure(dataset: str, preset: str, threads: int, rounds: int, memory: str) -> dict[str, Any]:
     """Measure one dataset and preset."""
     results = time_alternately(
         {"ours": dcgst_fit, "pyg": pyg_fit},
@@ -49,6 +53,7 @@ def measure(dataset: str, preset: str, threads: int, rounds: int) -> dict[str, A
         dataset=dataset,
         preset=preset,
         threads=threads,
+        memory=memory,
     )
     seconds = {name: result["ms"] * EPOCHS / 1000 for name, result in results.items()}
     return {
@@ -70,11 +75,13 @@ def main() -> None:
     parser.add_argument("--preset", default="default", help="comma-separated")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--memory", default="", help="limit of our fit, such as 3GB")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     for dataset in options.dataset.split(","):
         for preset in options.preset.split(","):
-            show(measure(dataset, preset, options.threads, options.rounds), options.json)
+            found = measure(dataset, preset, options.threads, options.rounds, options.memory)
+            show(found, options.json)
 
 
 if __name__ == "__main__":
