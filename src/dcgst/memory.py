@@ -60,6 +60,11 @@ def limit_memory(size: int) -> None:
             resource.setrlimit(resource.RLIMIT_DATA, (size, hard))
 
 
+def memory_limit() -> int | None:
+    """The limit that :func:`limit_memory` set, in bytes."""
+    return _limit
+
+
 @contextlib.contextmanager
 def unlimited_addresses() -> Iterator[None]:
     """Let allocations exceed the limit of :func:`limit_memory`.

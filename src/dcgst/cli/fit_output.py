@@ -115,6 +115,7 @@ def _facts(run: Run) -> dict[str, object]:
         "calibration": run.info["calibration"],
         "expert_weights": run.info["expert_weights"],
         "expectation": run.info["expectation"],
+        "relations": run.info["relations"],
         "warnings": prediction_warnings(run),
         "seconds": run.info["seconds"],
     }
@@ -138,6 +139,8 @@ def _show(run: Run, diagnosis: Diagnosis) -> None:
     console.print(table)
     if run.graph.num_classes > MOST_CLASSES:
         say(f"… and {run.graph.num_classes - MOST_CLASSES} more classes")
+    for relation in run.relations:
+        say(relation.describe().capitalize(), wrap=True)
     say(f"Calibration: {run.info['calibration']['description']}.", wrap=True)
     others = "Without the randomly chosen ones: " if run.audited else ""
     say(f"{others}{diagnosis.headline}", wrap=True)

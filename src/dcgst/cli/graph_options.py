@@ -28,6 +28,17 @@ LabelOption = Annotated[
 SourceOption = Annotated[str | None, typer.Option("--source", help="Column of edge sources.")]
 TargetOption = Annotated[str | None, typer.Option("--target", help="Column of edge targets.")]
 WeightOption = Annotated[str | None, typer.Option("--weight", help="Column of edge weights.")]
+EdgeTypeOption = Annotated[
+    str | None,
+    typer.Option("--edge-type", help="Column of the kind of edges, or none; default: guess."),
+]
+EdgeTimeOption = Annotated[
+    str | None, typer.Option("--edge-time", help="Column of times: older edges count less.")
+]
+HalfLifeOption = Annotated[
+    float,
+    typer.Option("--half-life", min=1e-6, help="Days after which an edge counts half."),
+]
 FeaturesOption = Annotated[
     str | None, typer.Option("--features", help="Columns to use, comma-separated; default all.")
 ]
@@ -59,6 +70,9 @@ def read_graph(
     source: SourceOption = None,
     target: TargetOption = None,
     weight: WeightOption = None,
+    edge_type: EdgeTypeOption = None,
+    edge_time: EdgeTimeOption = None,
+    half_life: HalfLifeOption = 365.0,
     features: FeaturesOption = None,
     ignore: IgnoreOption = None,
     kind: KindOption = None,
@@ -77,6 +91,9 @@ def read_graph(
         source=source,
         target=target,
         weight=weight,
+        edge_type=edge_type,
+        edge_time=edge_time,
+        half_life=half_life,
         features=split_list(features) if features is not None else None,
         ignore=split_list(ignore),
         kinds=split_kinds(kind),

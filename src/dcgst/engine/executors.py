@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 import torch
 
 from dcgst.errors import InputError
+from dcgst.memory import limit_memory, memory_limit
 
 Value = TypeVar("Value")
 
@@ -138,7 +139,9 @@ class RayExecutor(Executor):
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Run a function on the cluster."""
-        ref = self._run.remote(function, args, kwargs)
+        limit = memory_limit()
+        own = None if limit is None else limit // self.per_machine
+        ref = self._run.remote(function, args, kwargs, own)
         future: Future[Any] = ref.future()
         self._refs.add(ref)
         future.add_done_callback(lambda _: self._refs.discard(ref))
@@ -180,6 +183,14 @@ def _check_reachable(address: str) -> None:
             pass
 
 
-def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _run(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    limit: int | None = None,
+) -> Any:
+    """Call a function with one thread, and with a part of the memory limit of the command."""
     torch.set_num_threads(1)
+    if limit is not None and memory_limit() is None:
+        limit_memory(limit)
     return function(*args, **kwargs)

@@ -22,6 +22,13 @@ EDGE_END_NAMES = (
     ("id1", "id2"),
 )
 WEIGHT_NAMES = ("weight", "weights", "w")
+TYPE_NAMES = ("edge_type", "type", "relation", "relationship", "rel", "kind", "link_type")
+MOST_RELATIONS = 20
+"""Largest number of kinds of edges."""
+
+NO_COLUMN = "none"
+"""Says that no column is the weight, or the kind of edges."""
+
 KINDS_BEFORE = ("number", "category", "text")
 
 
@@ -35,6 +42,10 @@ class Columns:
         source: column of the first node of each edge. None: guess.
         target: column of the second node of each edge. None: guess.
         weight: column of edge weights. None: guess; edges are unweighted if no column matches.
+        edge_type: column of the kind of each edge. None: guess; if no column matches, there is one
+            kind of edges.
+        edge_time: column of the time of each edge; older edges count less.
+        half_life: days after which an edge counts half, with ``edge_time``.
         features: columns to use as features. None: all other columns of the node table.
         ignore: columns not to use as features.
         kinds: what feature columns contain, by name: ``number``, ``flag``, ``date``,
@@ -50,6 +61,9 @@ class Columns:
     source: str | None = None
     target: str | None = None
     weight: str | None = None
+    edge_type: str | None = None
+    edge_time: str | None = None
+    half_life: float = 365.0
     features: Sequence[str] | None = None
     ignore: Sequence[str] = ()
     kinds: Mapping[str, str] = field(default_factory=dict)
@@ -82,11 +96,13 @@ class NodeColumns:
 
 @dataclass(frozen=True)
 class EdgeColumns:
-    """Columns of an edge table; the weight column is None if edges are unweighted."""
+    """Columns of an edge table; weight, type and time are None if there is no such column."""
 
     source: str
     target: str
     weight: str | None = None
+    edge_type: str | None = None
+    edge_time: str | None = None
 
 
 def resolve_node_columns(
@@ -116,9 +132,19 @@ def resolve_edge_columns(columns: Columns, edges: Table) -> EdgeColumns:
     source, target, weight = columns.source, columns.target, columns.weight
     if source is None or target is None:
         source, target = _guess_edge_ends(edges)
-    if weight is None:
+    if weight == NO_COLUMN and weight not in edges.columns:
+        weight = None
+    elif weight is None:
         weight = _guess_weight_column(edges, {source, target})
-    return EdgeColumns(source, target, weight)
+    edge_type = columns.edge_type
+    if edge_type is None:
+        edge_type = _guess_type_column(edges, {source, target, weight or ""})
+    elif edge_type == NO_COLUMN and edge_type not in edges.columns:
+        edge_type = None
+    for name in (edge_type, columns.edge_time):
+        if name is not None:
+            edges.column(name)
+    return EdgeColumns(source, target, weight, edge_type, columns.edge_time)
 
 
 def describe_node_columns(given: Columns, resolved: NodeColumns) -> list[str]:
@@ -137,12 +163,14 @@ def describe_edge_columns(given: Columns, resolved: EdgeColumns, edges: Table) -
     ends = (resolved.source, resolved.target)
     if given.source is None and (ends[0].lower(), ends[1].lower()) not in EDGE_END_NAMES:
         notes.append(f"edges: source column {ends[0]!r}, target column {ends[1]!r}")
-    if given.weight is None:
-        unused = [name for name in edges.names if name not in ends]
-        if resolved.weight is not None:
-            notes.append(f"weight: column {resolved.weight!r}")
-        elif unused:
-            notes.append(f"columns of {edges.path.name} not used: {', '.join(unused[:10])}")
+    if given.weight is None and resolved.weight is not None:
+        notes.append(f"weight: column {resolved.weight!r}")
+    if given.edge_type is None and resolved.edge_type is not None:
+        notes.append(f"kind of edges: column {resolved.edge_type!r}")
+    used = (*ends, resolved.weight, resolved.edge_type, resolved.edge_time)
+    unused = [name for name in edges.names if name not in used]
+    if unused:
+        notes.append(f"columns of {edges.path.name} not used: {', '.join(unused[:10])}")
     return notes
 
 
@@ -270,6 +298,16 @@ def _guess_weight_column(edges: Table, ends: set[str]) -> str | None:
         return name
     without_header = edges.names == column_names(3)
     return edges.names[2] if without_header else None
+
+
+def _guess_type_column(edges: Table, others: set[str]) -> str | None:
+    """Return the column with a standard name, if it has a few values that occur again."""
+    names = [name for name in edges.names if name not in others]
+    for name in _matching(names, TYPE_NAMES):
+        distinct = set(edges.columns[name])
+        if 1 < len(distinct) <= MOST_RELATIONS and len(edges) >= 2 * len(distinct):
+            return name
+    return None
 
 
 def _matching(names: Iterable[str], standard: Sequence[str]) -> list[str]:

@@ -10,8 +10,14 @@ from numpy.typing import NDArray
 
 from dcgst.errors import InputError
 from dcgst.io.columns import EdgeColumns
+from dcgst.io.encoders.cells import Cells
+from dcgst.io.encoders.columns import SKEWED, days_of
+from dcgst.io.encoders.dates import date_format
 from dcgst.io.table import Table
 from dcgst.io.table_files import column_names
+
+NO_VALUE = "(none)"
+"""Kind of edges whose cell is empty."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +28,15 @@ class Edges:
         pairs: ``(2, E)`` positions of the source and target nodes.
         weights: ``(E,)`` edge weights, None if unweighted.
         num_dropped: number of edges that were dropped because of an unknown node id.
+        types: ``(E,)`` kind of each edge; None if there is one kind.
+        notes: how weights were scaled.
     """
 
     pairs: NDArray[np.int64]
     weights: NDArray[np.float64] | None
     num_dropped: int
+    types: NDArray[np.str_] | None = None
+    notes: tuple[str, ...] = ()
 
 
 def read_edges(
@@ -35,21 +45,23 @@ def read_edges(
     columns: EdgeColumns,
     *,
     drop_unknown: bool = False,
+    half_life: float = 365.0,
 ) -> Edges:
     """Look up both ends of each edge among the node ids.
 
     Args:
         edges: edge table.
         ids: node ids, in the order of the nodes.
-        columns: source, target and weight column.
+        columns: source, target, weight, type and time column.
         drop_unknown: drop edges with unknown node ids instead of raising an error.
+        half_life: days after which an edge counts half, if there is a time column.
 
     Example:
         >>> from pathlib import Path
         >>> table = Table(Path("edges.csv"), {"u": ["a", "b"], "v": ["b", "c"]}, [2, 3])
         >>> read_edges(table, ["a", "b"], EdgeColumns("u", "v"), drop_unknown=True)
         Edges(pairs=array([[0],
-               [1]]), weights=None, num_dropped=1)
+               [1]]), weights=None, num_dropped=1, types=None, notes=())
     """
     position = {node_id: index for index, node_id in enumerate(ids)}
     ends = [edges.column(columns.source), edges.column(columns.target)]
@@ -69,8 +81,20 @@ def read_edges(
             f"{edges.path} has no edge between two different nodes of the node table; at least one "
             "is required"
         )
+    notes = []
     weights = None if columns.weight is None else _read_weights(edges, columns.weight, rows)
-    return Edges(pairs, weights, len(edges) - len(rows))
+    if weights is not None:
+        weights, scaled = scale_weights(weights)
+        notes += [f"weights: {scaled}"] if scaled else []
+    if columns.edge_time is not None:
+        recent, note = _recency(edges, columns.edge_time, rows, half_life)
+        weights = recent if weights is None else weights * recent
+        notes.append(note)
+    types = None
+    if columns.edge_type is not None:
+        texts = edges.column(columns.edge_type)
+        types = np.array([texts[row] or NO_VALUE for row in rows])
+    return Edges(pairs, weights, len(edges) - len(rows), types, tuple(notes))
 
 
 def has_header(edges: Table, ids: Sequence[str]) -> bool:
@@ -96,9 +120,54 @@ def _read_weights(edges: Table, column: str, rows: NDArray[np.int64]) -> NDArray
         row = rows[invalid[0]]
         raise InputError(
             f"{edges.where(row)}: the edge weight in column {column!r} must be a number that is "
-            f"not negative, got {edges.column(column)[row]!r}; fix it, or remove the edge"
+            f"not negative, got {edges.column(column)[row]!r}; fix it, remove the edge, or use "
+            "--weight none to ignore the column"
         )
     return weights
+
+
+def scale_weights(weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], str]:
+    """Replace skewed weights, such as amounts of money, by logarithms; also returns a note.
+
+    Example:
+        >>> scale_weights(np.array([1.0, 2.0, 3.0]))[1]
+        ''
+        >>> scale_weights(np.array([1.0] * 20 + [1e6]))[1]
+        'logarithms of 1 + weight / median, because they are skewed'
+    """
+    positive = weights[weights > 0]
+    if positive.size < 2 or positive.std() == 0:
+        return weights, ""
+    scaled = positive / positive.max()
+    skewness = float((((scaled - scaled.mean()) / scaled.std()) ** 3).mean())
+    if skewness <= SKEWED:
+        return weights, ""
+    return (
+        np.log1p(weights / np.median(positive)) / np.log(2),
+        "logarithms of 1 + weight / median, because they are skewed",
+    )
+
+
+def _recency(
+    edges: Table, column: str, rows: NDArray[np.int64], half_life: float
+) -> tuple[NDArray[np.float64], str]:
+    """``(E,)`` one for the latest edges, half of it after each half-life, and a note."""
+    cells = Cells.of(column, [edges.column(column)[row] for row in rows])
+    form = date_format(cells.sample, share=0.5)
+    if form is None:
+        raise InputError(
+            f"{edges.where(int(rows[0]))}: column {column!r} should contain dates or times, got "
+            f"{edges.column(column)[rows[0]]!r}"
+        )
+    days = cells.map(lambda text: days_of(text, form))
+    if np.isnan(days).any():
+        row = int(rows[np.flatnonzero(np.isnan(days))[0]])
+        raise InputError(
+            f"{edges.where(row)}: the time in column {column!r} cannot be read, got "
+            f"{edges.column(column)[row]!r}; fix it, or remove the edge"
+        )
+    age = days.max() - days
+    return 0.5 ** (age / half_life), f"edges count half after {half_life:g} days, by {column!r}"
 
 
 def _suggest_id(unknown_id: str, known: Mapping[str, int]) -> str:

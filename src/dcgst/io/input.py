@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import scipy.sparse as sp
+
 from dcgst.graph import Graph
 from dcgst.io.columns import Columns
 from dcgst.io.encoders import FeatureEncoder
@@ -39,6 +41,7 @@ class Input:
         notes: what was guessed, changed or dropped, for the user.
         audited: whether validation labels are those of randomly chosen nodes.
         store: the store that the graph is in; None if it is in memory.
+        relations: ``(n, n)`` adjacency of each kind of edges by name; empty if there is one kind.
     """
 
     graph: Graph
@@ -49,3 +52,4 @@ class Input:
     notes: tuple[str, ...] = ()
     audited: bool = False
     store: StoreReference | None = None
+    relations: Mapping[str, sp.csr_array] = field(default_factory=dict)

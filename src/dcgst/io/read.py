@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dcgst.errors import InputError
 from dcgst.graph import Graph, as_graph
+from dcgst.graph.cleaning import clean_edges
 from dcgst.io.columns import (
+    MOST_RELATIONS,
     Columns,
     describe_edge_columns,
     describe_node_columns,
@@ -24,7 +27,7 @@ from dcgst.io.edges import Edges, has_header, header_as_row, read_edges
 from dcgst.io.encoders import FeatureEncoder, fit_encoder
 from dcgst.io.graph_files import networkx_tables, read_graphml, read_pt
 from dcgst.io.input import Input
-from dcgst.io.nodes import describe_classes, read_ids, read_labels
+from dcgst.io.nodes import describe_classes, natural_order, read_ids, read_labels
 from dcgst.io.npz import read_npz_graph
 from dcgst.io.store.format import SUFFIX, is_store, open_store
 from dcgst.io.table import Table
@@ -170,7 +173,10 @@ def _from_tables(
         notes.append(f"{edges.path.name} has no header: its first line is read as an edge")
     edge_columns = resolve_edge_columns(columns, edges)
     notes += describe_edge_columns(columns, edge_columns, edges)
-    links = read_edges(edges, ids, edge_columns, drop_unknown=drop_unknown)
+    links = read_edges(
+        edges, ids, edge_columns, drop_unknown=drop_unknown, half_life=columns.half_life
+    )
+    notes += links.notes
     if links.num_dropped:
         notes.append(f"edges with unknown node ids dropped: {links.num_dropped}")
     labels = read_labels(nodes, node_columns.label, class_names)
@@ -199,10 +205,33 @@ def _from_tables(
         graph,
         None if spectral else encoder,
         spectral,
-        replace(columns, **asdict(node_columns), **asdict(edge_columns)),
+        replace(
+            columns,
+            **asdict(node_columns),
+            **{key: name or getattr(columns, key) for key, name in asdict(edge_columns).items()},
+        ),
         {name: values for name, values in nodes.columns.items() if name != node_columns.label},
         (*notes, *graph.notes),
+        relations=_relations(links, graph.num_nodes),
     )
+
+
+def _relations(edges: Edges, num_nodes: int) -> dict[str, sp.csr_array]:
+    """The adjacency of each kind of edges; empty if there is one kind."""
+    names = [] if edges.types is None else sorted(set(edges.types.tolist()), key=natural_order)
+    if len(names) < 2:
+        return {}
+    if len(names) > MOST_RELATIONS:
+        raise InputError(
+            f"there are {len(names):,} kinds of edges, at most {MOST_RELATIONS} are possible; name "
+            "another column with --edge-type, or none"
+        )
+    found = {}
+    for name in names:
+        own = edges.types == name
+        weights = None if edges.weights is None else edges.weights[own]
+        found[name] = clean_edges(edges.pairs[:, own], weights, num_nodes)[0]
+    return found
 
 
 def _spectral_features(edges: Edges, ids: Sequence[str]) -> NDArray[np.float32]:

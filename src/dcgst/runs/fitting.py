@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from dcgst.io.input import StoreReference
 from dcgst.methods import METHODS, Method
 from dcgst.methods.core.prior import follow_shares, shares_of
 from dcgst.methods.core.runner import check_split
+from dcgst.methods.relations import Relation, combine_relations, weigh_relations
 from dcgst.runs import format as folder_format
 from dcgst.runs.checks import check_fit_memory, check_graph
 from dcgst.runs.metrics import compute_metrics
@@ -104,6 +105,12 @@ def fit(
     model = model or METHODS["dcgst"](replicas=default_replicas(graph))
     check_graph(graph)
     split = Split.known_labels(graph).hold_out(graph, validate, model.seed)
+    relations: list[Relation] = []
+    if data.relations:
+        check_split(graph, split)
+        relations = weigh_relations(graph, data.relations, split.train[0])
+        data = combined(data, {relation.name: relation.weight for relation in relations})
+        graph = data.graph
     model.check()
     shares_of(model.prior, graph.class_names)  # raises if they are invalid
     if validate and "train" not in graph.masks and "random_validation" in model.get_params():
@@ -128,6 +135,7 @@ def fit(
         try:
             run = _fit(data, folder, model, split, callbacks)
             run.info.update(
+                relations=[asdict(relation) for relation in relations],
                 validate=validate,
                 audited=data.audited,
                 spreadsheet=spreadsheet,
@@ -148,6 +156,12 @@ def fit(
                 folder_format.remove(folder)
             raise
     return run
+
+
+def combined(data: Input, weights: Mapping[str, float]) -> Input:
+    """The input with the weighted sum of its relations as edges."""
+    graph = data.graph.with_adjacency(combine_relations(data.relations, weights))
+    return replace(data, graph=graph, relations={})
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from dcgst.io import Columns, FeatureEncoder, Input, read, read_label_table
 from dcgst.io.input import StoreReference
 from dcgst.methods import METHODS, Method, Result
 from dcgst.methods.core.trace import NOT_LABELED, TRAINING_LABEL
+from dcgst.methods.relations import Relation, combine_relations
 from dcgst.runs import format as folder_format
 from dcgst.runs.estimate import RunEstimate, estimate_run
 from dcgst.runs.evaluation import RunEvaluation, evaluate_run, known_classes
@@ -81,6 +82,11 @@ class Run:
             settings.pop("random_validation", None)
         new = METHODS.known(self.info["method"]).from_preset(**settings)
         return new.set_params(device="auto")
+
+    @property
+    def relations(self) -> list[Relation]:
+        """The kinds of edges and their weights; empty if there is one kind."""
+        return [Relation(**stored) for stored in self.info.get("relations", [])]
 
     @property
     def audited(self) -> bool:
@@ -255,6 +261,9 @@ class Run:
         if (found.encoder is None) != (encoder is None):
             expected = "node and edge tables" if encoder else "a graph with a feature matrix"
             raise InputError(f"this run was fitted on {expected}; the new graph must be the same")
+        if found.relations:
+            weights = {relation.name: relation.weight for relation in self.relations}
+            return found.graph.with_adjacency(combine_relations(found.relations, weights))
         return found.graph
 
     def _known_labels(self, graph: Graph) -> NDArray[np.int64]:
