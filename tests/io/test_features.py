@@ -88,7 +88,7 @@ def test_encoders_of_version_0_1_can_be_read():
         (NumberEncoder, "mean", float("nan")),
         (NumberEncoder, "mean", "1"),
         (NumberEncoder, "decimal", "x"),
-        (NumberEncoder, "log", 1),
+        (NumberEncoder, "log", True),
         (NumberEncoder, "weight", -1.0),
         (NumberEncoder, "name", 7),
         (DateEncoder, "form", "roman"),

@@ -109,7 +109,9 @@ def test_skewed_numbers_are_replaced_by_logarithms():
     encoder = fit_column(values)
     assert encoder.columns[0].log
     np.testing.assert_allclose(features(encoder, values).mean(), 0, atol=1e-6)
-    expected = (math.log1p(8) - np.log1p(2.0 ** np.arange(20)).mean()) / encoder.columns[0].std
+    median = (2**9 + 2**10) / 2
+    logarithms = np.log1p(2.0 ** np.arange(20) / median)
+    expected = (math.log1p(8 / median) - logarithms.mean()) / logarithms.std()
     assert features(encoder, ["8"])[0, 0] == pytest.approx(expected, rel=1e-6)
     assert "logarithm" in encoder.notes[0]
     assert not fit_column([f"-{value}" for value in values]).columns[0].log, "negative numbers"

@@ -35,6 +35,9 @@ INFORMATIVE = 0.005
 SKEWED = 2.5
 """Skewness above which numbers that are not negative are replaced by their logarithms."""
 
+LARGEST = 100.0
+"""Standardized numbers beyond this are limited to it."""
+
 DAY = 86400.0
 PERIODS = {"year": 365.2425, "week": 7.0, "day": 1.0}
 """Length of a year, a week and a day, in days."""
@@ -112,7 +115,7 @@ class NumberEncoder(ColumnEncoder):
         decimal: decimal sign.
         unit: common unit of the numbers; they may have another one of the same quantity.
         plain: whether the numbers are written as Python writes them.
-        log: whether ``log(1 + x)`` is encoded instead of x.
+        log: if not zero, ``log(1 + x / log)`` is encoded instead of x.
     """
 
     mean: float = 0.0
@@ -120,7 +123,7 @@ class NumberEncoder(ColumnEncoder):
     decimal: str = "."
     unit: str = ""
     plain: bool = True
-    log: bool = False
+    log: float = 0.0
 
     size: ClassVar[int] = 1
 
@@ -147,8 +150,9 @@ class NumberEncoder(ColumnEncoder):
     def scale(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """Standardized numbers; zero for NaN."""
         if self.log:
-            numbers = np.log1p(np.maximum(numbers, 0))
-        return (np.where(np.isnan(numbers), self.mean, numbers) - self.mean) / self.std
+            numbers = np.log1p(np.maximum(numbers, 0) / self.log)
+        scaled = (np.where(np.isnan(numbers), self.mean, numbers) - self.mean) / self.std
+        return np.clip(scaled, -LARGEST, LARGEST)
 
     def encode(self, cells: Cells) -> sp.csr_array:
         return sp.csr_array(self.scale(self.numbers(cells))[:, None])
@@ -171,10 +175,12 @@ class FlagEncoder(ColumnEncoder):
     """One for true, zero for false and for missing values.
 
     Args:
-        true: the words for true, in lower case; ``*`` stands for any value.
+        true: the word for true, in lower case; ``*`` stands for any value.
+        false: the word for false.
     """
 
     true: str = "1"
+    false: str = "0"
 
     size: ClassVar[int] = 1
 
@@ -190,6 +196,10 @@ class FlagEncoder(ColumnEncoder):
             return float(float(text) == 1.0) if self.true in ("1", "1.0") else 0.0
         except ValueError:
             return 0.0
+
+    def unknown(self, cells: Cells) -> NDArray[np.bool_]:
+        known = (self.true, self.false, "1.0", "0.0", "")
+        return cells.map(lambda text: float(self.true != "*" and text.lower() not in known)) > 0
 
     def describe(self) -> str:
         return "yes or no" if self.true != "*" else "yes or no: whether there is a value"
@@ -211,7 +221,7 @@ class DateEncoder(ColumnEncoder):
 
     @property
     def size(self) -> int:
-        return 1 + 2 * len(self.parts)
+        return (self.form != "clock") + 2 * len(self.parts)
 
     def check(self) -> None:
         super().check()
@@ -227,7 +237,7 @@ class DateEncoder(ColumnEncoder):
         days = self.days(cells)
         known = ~np.isnan(days)
         days = np.where(known, days, self.mean)
-        columns = [(days - self.mean) / self.std]
+        columns = [] if self.form == "clock" else [(days - self.mean) / self.std]
         for part in self.parts:
             angle = 2 * np.pi * circle(days, part)
             columns += [np.sin(angle) * known, np.cos(angle) * known]
@@ -239,7 +249,8 @@ class DateEncoder(ColumnEncoder):
 
     def describe(self) -> str:
         of = {"year": "time of year", "week": "day of week", "day": "time of day"}
-        parts = ", ".join(["elapsed time", *(of[part] for part in self.parts)])
+        elapsed = [] if self.form == "clock" else ["elapsed time"]
+        parts = ", ".join([*elapsed, *(of[part] for part in self.parts)])
         return f"date ({self.form}): {parts}"
 
 

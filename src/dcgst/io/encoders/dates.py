@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 _TIME = (
-    r"(?:[T ]\s*(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?"
-    r"\s*([AaPp]\.?[Mm]\.?)?\s*(Z|UTC|[-+]\d{2}:?\d{2})?)?"
+    r"(?:(?:[T:]|,? )(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?"
+    r" ?([AaPp]\.?[Mm]\.?)? ?(Z|UTC|GMT|[-+]\d{2}(?::?\d{2})?)?)?"
 )
 _MONTHS = {
     name: number
     for number, names in enumerate(
         (
-            "jan january januar janvier enero ene",
-            "feb february februar février fevrier febrero",
-            "mar march märz maerz mars marzo mrz",
-            "apr april avril abril abr",
-            "may mai mayo",
-            "jun june juni juin junio",
-            "jul july juli juillet julio",
+            "jan january januar janvier enero ene gennaio janeiro",
+            "feb february februar février fevrier febrero febbraio fevereiro",
+            "mar march märz maerz mars marzo mrz março",
+            "apr april avril abril abr aprile",
+            "may mai mayo maggio maio",
+            "jun june juni juin junio giugno junho",
+            "jul july juli juillet julio luglio julho",
             "aug august août aout agosto ago",
-            "sep sept september septembre septiembre",
-            "oct october oktober octobre octubre okt",
-            "nov november novembre noviembre",
-            "dec december dezember décembre decembre diciembre dez dic",
+            "sep sept september septembre septiembre settembre setembro",
+            "oct october oktober octobre octubre okt ottobre outubro",
+            "nov november novembre noviembre novembro",
+            "dec december dezember décembre decembre diciembre dez dic dicembre dezembro",
         ),
         1,
     )
@@ -33,10 +33,14 @@ _MONTHS = {
 }
 _YEAR_FIRST = re.compile(rf"(\d{{4}})[-/.](\d{{1,2}})[-/.](\d{{1,2}}){_TIME}")
 _YEAR_LAST = re.compile(rf"(\d{{1,2}})[-/.](\d{{1,2}})[-/.](\d{{4}}|\d{{2}}){_TIME}")
+_SHORT_YEAR_AFTER_POINTS = re.compile(r"\d{1,2}\.\d{1,2}\.\d{2}\b(?!\d)")
+_CHINESE = re.compile(r"(\d{4})年(\d{1,2})月(\d{1,2})日")
+_MONTH_AND_YEAR = re.compile(r"([^\W\d_]+)\.?[-\s](\d{4})")
 _YEAR_MONTH = re.compile(r"(\d{4})[-/](\d{1,2})")
-_DIGITS = re.compile(r"(\d{4})(\d{2})(\d{2})")
+_DIGITS = re.compile(r"(\d{4})(\d{2})(\d{2})(?:(\d{2})(\d{2})(\d{2}))?")
 _DAY_NAME_FIRST = re.compile(
-    rf"(?:[A-Za-z]{{3,9}},?\s+)?(\d{{1,2}})\.?[-\s]+([^\W\d_]+)\.?,?[-\s]+(\d{{4}}){_TIME}"
+    rf"(?:[A-Za-z]{{3,9}},?\s)?(\d{{1,2}})\.?[-/\s](?:de\s)?([^\W\d_]+)\.?,?[-/\s](?:de\s)?"
+    rf"(\d{{4}}|\d{{2}}){_TIME}"
 )
 _NAME_FIRST = re.compile(rf"([^\W\d_]+)\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?,?\s+(\d{{4}}){_TIME}")
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?\s*([AaPp]\.?[Mm]\.?)?")
@@ -55,6 +59,8 @@ FORMATS = (
 """How dates are written. ``epoch``: seconds or milliseconds since 1970; ``clock``: a time alone."""
 
 FIRST_YEAR, LAST_YEAR = 1800, 2200
+LONGEST = 50
+"""Longer texts are not dates."""
 
 
 def parse_date(text: str, form: str) -> datetime | None:
@@ -66,6 +72,8 @@ def parse_date(text: str, form: str) -> datetime | None:
         >>> parse_date("3/4/24", "month first"), parse_date("2023-02-29", "year first")
         (datetime.datetime(2024, 3, 4, 0, 0), None)
     """
+    if len(text) > LONGEST:
+        return None
     try:
         found = _PARSERS[form](text)
     except (ValueError, OverflowError, OSError):
@@ -105,25 +113,32 @@ def _moment(year: int, month: int, day: int, time: tuple[str | None, ...]) -> da
     if half is not None:
         hours = hours % 12 + (12 if half[0] in "Pp" else 0)
     found = datetime(year, month, day, hours, int(minute or 0), min(int(second or 0), 59))
-    if zone in (None, "Z", "UTC"):
+    if zone in (None, "Z", "UTC", "GMT"):
         return found
     assert zone is not None
-    offset = datetime.strptime(zone.replace(":", ""), "%z").utcoffset()
-    return found - offset if offset is not None else found
+    hours, minutes = int(zone[1:3]), int(zone.replace(":", "")[3:] or 0)
+    offset = timedelta(hours=hours, minutes=minutes)
+    return found - offset if zone[0] == "+" else found + offset
 
 
 def _year_first(text: str) -> datetime | None:
     match = _YEAR_FIRST.fullmatch(text)
+    if match is None and (chinese := _CHINESE.fullmatch(text)):
+        return datetime(int(chinese[1]), int(chinese[2]), int(chinese[3]))
     return match and _moment(int(match[1]), int(match[2]), int(match[3]), match.groups()[3:])
 
 
 def _day_first(text: str) -> datetime | None:
     match = _YEAR_LAST.fullmatch(text)
+    if match and _SHORT_YEAR_AFTER_POINTS.match(text) and len(match[1] + match[2]) < 4:
+        return None  # 1.8.25 is a version
     return match and _moment(int(match[3]), int(match[2]), int(match[1]), match.groups()[3:])
 
 
 def _month_first(text: str) -> datetime | None:
     match = _YEAR_LAST.fullmatch(text)
+    if match and "." in text.split(" ")[0]:
+        return None
     return match and _moment(int(match[3]), int(match[1]), int(match[2]), match.groups()[3:])
 
 
@@ -134,10 +149,16 @@ def _month_name(text: str) -> datetime | None:
     else:
         match = _NAME_FIRST.fullmatch(text)
         if match is None:
-            return None
+            return _month_and_year(text)
         name, day, year = match.groups()[:3]
     month = _MONTHS.get(name.lower())
     return None if month is None else _moment(int(year), month, int(day), match.groups()[3:])
+
+
+def _month_and_year(text: str) -> datetime | None:
+    match = _MONTH_AND_YEAR.fullmatch(text)
+    month = _MONTHS.get(match[1].lower()) if match else None
+    return datetime(int(match[2]), month, 1) if match and month else None
 
 
 def _year_and_month(text: str) -> datetime | None:
@@ -147,7 +168,10 @@ def _year_and_month(text: str) -> datetime | None:
 
 def _digits(text: str) -> datetime | None:
     match = _DIGITS.fullmatch(text)
-    return match and datetime(int(match[1]), int(match[2]), int(match[3]))
+    if match is None:
+        return None
+    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups())
+    return datetime(year, month, day, hour, minute, second)
 
 
 def _epoch(text: str) -> datetime | None:

@@ -159,7 +159,7 @@ def _fit_number(cells: Cells, guess: kinds.Guess) -> Fitted:
     known = np.sort(numbers[~np.isnan(numbers)])  # sums do not depend on the order of rows
     if not known.size:
         return None, f"no value is a number, like {cells.values[0][:20]!r}"
-    if np.isin(known, (0, 1)).all():
+    if form.plain and np.isin(known, (0, 1)).all():
         return FlagEncoder(cells.name, kinds.FLAG), ""
     # Scaled exactly to magnitudes around one, so that squares neither overflow nor vanish.
     _, exponent = np.frexp(np.abs(known).max())
@@ -169,9 +169,11 @@ def _fit_number(cells: Cells, guess: kinds.Guess) -> Fitted:
         return None, "all values are equal"
     skewness = float((((scaled - scaled.mean()) / scaled.std()) ** 3).mean())
     if known[0] >= 0 and skewness > SKEWED:
-        logarithms = np.log1p(known)
-        mean, std = float(logarithms.mean()), float(logarithms.std())
-        return replace(column, mean=mean, std=std, log=True), ""
+        median = float(np.median(known[known > 0]))
+        logarithms = np.log1p(known / median)
+        if logarithms.std() > 0:
+            mean, std = float(logarithms.mean()), float(logarithms.std())
+            return replace(column, mean=mean, std=std, log=median), ""
     return replace(column, mean=mean, std=std), ""
 
 
@@ -181,10 +183,11 @@ def _fit_flag(cells: Cells, guess: kinds.Guess) -> Fitted:
     lower = {text.lower() for text in cells.values}
     for true, false in kinds.FLAGS:
         if lower <= {true, false}:
-            return FlagEncoder(cells.name, kinds.FLAG, "words", true=true), ""
+            return FlagEncoder(cells.name, kinds.FLAG, "words", true=true, false=false), ""
     if len(lower) > 2:
         return None, f"{len(lower)} distinct values, yes or no has two"
-    return FlagEncoder(cells.name, kinds.FLAG, "words", true=max(lower)), f"yes is {max(lower)!r}"
+    true, false = max(lower), min(lower)
+    return FlagEncoder(cells.name, kinds.FLAG, "words", true=true, false=false), f"yes is {true!r}"
 
 
 def _fit_date(cells: Cells, guess: kinds.Guess) -> Fitted:
@@ -200,7 +203,7 @@ def _fit_date(cells: Cells, guess: kinds.Guess) -> Fitted:
         parts.append("year")
     if guess.form != "year and month" and known[-1] - known[0] > 3:
         parts.append("week")
-    if np.unique(np.round(known % 1, 4)).size > 2:
+    if guess.form == "clock" or np.unique(np.round(known % 1, 4)).size > 2:
         parts.append("day")
     return replace(column, mean=float(known.mean()), std=float(known.std()), parts=tuple(parts)), ""
 

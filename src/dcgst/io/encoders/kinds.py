@@ -39,6 +39,15 @@ FLAGS = (
     ("oui", "non"),
     ("sí", "no"),
     ("si", "no"),
+    ("s", "n"),
+    ("j", "n"),
+    ("да", "нет"),
+    ("sim", "não"),
+    ("tak", "nie"),
+    ("ano", "ne"),
+    ("是", "否"),
+    ("vrai", "faux"),
+    ("wahr", "falsch"),
     ("1", "0"),
     ("1.0", "0.0"),
     ("active", "inactive"),
@@ -47,21 +56,27 @@ FLAGS = (
 """Pairs of words for true and false."""
 
 _SEPARATORS = ("|", ";", ",")
-_CODE_NAMES = re.compile(
-    r"zip|postal|post_?code|plz|phone|mobile|telephone|\btel\b|fax|sku|isbn|\bean\b|gtin|iban|"
-    r"\bbic\b|swift|naics|\bsic\b|\bmcc\b|\bicd|fips|isin|area_?code|\bcode\b|_code$|code_",
-    re.IGNORECASE,
+_CODE_WORDS = frozenset(
+    {"zip", "zipcode", "postal", "postcode", "plz", "phone", "mobile", "telephone", "tel", "fax"}
+    | {"sku", "isbn", "ean", "gtin", "iban", "bic", "swift", "bin", "code", "cusip", "isin"}
+    | {"naics", "sic", "mcc", "icd", "icd10", "fips", "npi"}
 )
-_ID_NAMES = re.compile(
-    r"(^|_|\b)(id|ids|uuid|guid|key|hash|number|nr|no|ref|reference)$", re.IGNORECASE
+"""Last words of the names of columns of codes; the word before an ending like number counts too."""
+
+_ENDINGS = frozenset(["number", "no", "nr", "num", "code"])
+_ID_WORDS = frozenset(
+    {"id", "ids", "uuid", "guid", "key", "hash", "number", "nr", "no", "ref", "reference"}
+    | {"nummer", "numero", "numéro"}
 )
+_ROW_NAMES = re.compile(r"unnamed.*|row|rownum|row_?number|index|#|lfd.*", re.IGNORECASE)
 _TIME_NAMES = re.compile(
     r"time|date|stamp|created|updated|modified|_at$|_ts$|^ts$|since|until", re.IGNORECASE
 )
 _DIGITS = re.compile(r"\d+")
 _HASH = re.compile(r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}|[0-9a-f]{16,}", re.IGNORECASE)
-_CODE = re.compile(r"(?=.*\d)[A-Z0-9]+([-_/.:]?[A-Z0-9]+)*")
-_IP = re.compile(r"\d{1,3}(\.\d{1,3}){3}|[0-9a-fA-F]*:[0-9a-fA-F:]+")
+_CODE = re.compile(r"[A-Z0-9]+([-_/.:][A-Z0-9]+)*")
+_MAC = re.compile(r"[0-9A-F]{2}([-:][0-9A-F]{2}){5}", re.IGNORECASE)
+_DECIMAL = re.compile(r"\d*[.,]\d+")
 
 
 @dataclass(frozen=True)
@@ -108,7 +123,8 @@ def form_of(kind: str, cells: Cells) -> str:
         found = _structured_code(cells)
         return found.form if found is not None and found.kind == CODE else "prefixes"
     if kind == LIST:
-        return f"list {_separator(cells) or ','}"
+        used = max(_SEPARATORS, key=lambda by: sum(by in text for text in cells.sample))
+        return f"list {_separator(cells) or used}"
     return {TEXT: "words", STRING: "n-grams", CATEGORY: "value"}.get(kind, "")
 
 
@@ -139,33 +155,64 @@ def _date(cells: Cells) -> Guess | None:
 
 
 def _structured_code(cells: Cells) -> Guess | None:
-    """E-mail, web and IP addresses, codes with leading zeros, and codes by their name."""
-    for form, pattern in (
-        ("e-mail", tokens.EMAIL),
-        ("web address", tokens.WEB_ADDRESS),
-        ("IP address", _IP),
-    ):
-        if cells.share(pattern.fullmatch) >= MOST:
-            return Guess(CODE, form)
-    unique = len(cells.values) == cells.num_present
-    if cells.share(_HASH.fullmatch) >= MOST and unique:
-        return Guess(UNUSED, reason="identifiers, different in every row")
-    digits = cells.share(_DIGITS.fullmatch) >= MOST
-    if digits and unique and _ID_NAMES.search(cells.name) and cells.num_present > 2:
-        return Guess(UNUSED, reason="identifiers, different in every row")
-    leading = cells.share(lambda text: len(text) > 1 and text.startswith("0") and text.isdigit())
-    if digits and leading > 0.01:
+    """E-mail, web and IP addresses, identifiers, and codes by leading zeros or by their name."""
+    if cells.share(tokens.EMAIL.fullmatch) >= MOST:
+        return Guess(CODE, "e-mail")
+    if cells.share(tokens.WEB_ADDRESS.fullmatch) >= MOST:
+        return Guess(CODE, "web address")
+    if cells.share(tokens.network) >= MOST:
+        return Guess(CODE, "IP address")
+    if cells.share(_MAC.fullmatch) >= MOST:
         return Guess(CODE, "prefixes")
-    if _CODE_NAMES.search(cells.name) and cells.share(_looks_like_code) >= MOST:
-        few = len(cells.values) <= FEW_VALUES and cells.num_present >= 2 * len(cells.values)
-        return Guess(CATEGORY, "value") if few and not digits else Guess(CODE, "prefixes")
+    words = name_words(cells.name)
+    digits = cells.share(_DIGITS.fullmatch) >= MOST
+    named = bool(words) and words[-1] in _ID_WORDS and cells.share(_looks_like_code) >= MOST
+    if cells.share(_HASH.fullmatch) >= MOST or (named and not _is_code_name(words)):
+        return _identifier(cells)
+    if digits and _ROW_NAMES.fullmatch(cells.name):
+        return _identifier(cells)
+    leading = cells.share(lambda text: len(text) > 1 and text.startswith("0") and text.isdigit())
+    if digits and leading >= 0.05 and leading * len(cells.sample) >= 2:
+        return Guess(CODE, "prefixes")
+    if _is_code_name(words) and cells.share(_looks_like_code) >= MOST:
+        few = _is_few(cells) and not digits
+        return Guess(CATEGORY, "value") if few else Guess(CODE, "prefixes")
     return None
 
 
-def _looks_like_code(text: str) -> bool:
-    return bool(re.fullmatch(r"[+(]?[\dA-Za-z][-+()./\s\dA-Za-z]*", text)) and any(
-        character.isdigit() for character in text
+def name_words(name: str) -> list[str]:
+    """The words of a column name.
+
+    Example:
+        >>> name_words("CustomerID"), name_words("zip_code 2")
+        (['customer', 'id'], ['zip', 'code', '2'])
+    """
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    return re.findall(r"[^\W_]+", spaced.lower())
+
+
+def _is_code_name(words: list[str]) -> bool:
+    if not words or "of" in words:
+        return False
+    return words[-1] in _CODE_WORDS or (
+        len(words) > 1 and words[-1] in _ENDINGS and words[-2] in _CODE_WORDS
     )
+
+
+def _identifier(cells: Cells) -> Guess:
+    """Identifiers that occur once are not used; others are categories."""
+    if len(cells.values) == cells.num_present:
+        return Guess(UNUSED, reason="identifiers, different in every row")
+    return Guess(CATEGORY, "value")
+
+
+def _is_few(cells: Cells) -> bool:
+    return len(cells.values) <= min(FEW_VALUES, max(2, cells.num_present // 2))
+
+
+def _looks_like_code(text: str) -> bool:
+    allowed = re.fullmatch(r"[+(]?[\dA-Za-z][-+()./\s\dA-Za-z]*", text)
+    return bool(allowed) and any(map(str.isdigit, text)) and not _DECIMAL.fullmatch(text)
 
 
 def _numeric(cells: Cells) -> Guess | None:
@@ -193,6 +240,8 @@ def _separator(cells: Cells) -> str | None:
         if cells.share(lambda text, by=separator: by in text) < 0.3:  # type: ignore[misc]
             continue
         split = [tokens.items(text, separator) for text in cells.sample]
+        if separator == "," and all(len(own) == 2 for own in split):
+            continue  # last name, first name
         items = [item for own in split for item in own]
         short = sum(len(item) <= 30 and len(item.split()) <= 3 for item in items)
         repeated = len(set(items)) <= 0.5 * len(items)
@@ -202,17 +251,14 @@ def _separator(cells: Cells) -> str | None:
 
 
 def _few_values(cells: Cells) -> Guess | None:
-    count = len(cells.values)
-    if count <= min(FEW_VALUES, max(2, cells.num_present // 2)):
-        return Guess(CATEGORY, "value")
-    return None
+    return Guess(CATEGORY, "value") if _is_few(cells) else None
 
 
 def _words(cells: Cells) -> Guess | None:
     mean = sum(len(tokens.words(text)) for text in cells.sample) / max(1, len(cells.sample))
     if mean >= WORDS_PER_TEXT:
         return Guess(TEXT, "words")
-    if cells.share(_CODE.fullmatch) >= MOST:
+    if cells.share(lambda text: _CODE.fullmatch(text) and any(map(str.isdigit, text))) >= MOST:
         return Guess(CODE, "prefixes")
     if cells.num_present >= ROWS_PER_VALUE * len(cells.values):
         return Guess(CATEGORY, "value")

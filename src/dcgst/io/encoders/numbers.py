@@ -9,37 +9,75 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 _SPACES = r"[ \u00a0\u2009\u202f]"
-_DIGITS = rf"\d+(?:(?:{_SPACES}|['’.,])\d+)*|[.,]\d+"
-_UNIT = r"[^\W\d_]+|[%‰°€$£¥₹₽₩₺₪₫฿₴₦₱]|°[CF]|[^\W\d_]+/[^\W\d_]+"
-_QUANTITY = re.compile(
-    rf"(?P<open>\()?{_SPACES}?(?P<sign>[-+−–])?{_SPACES}?(?P<before>{_UNIT})?{_SPACES}?"
-    rf"(?P<sign2>[-+−–])?(?P<number>{_DIGITS})(?P<exponent>[eE][-+]?\d+)?"
-    rf"{_SPACES}?(?P<after>{_UNIT})?{_SPACES}?(?P<close>\))?"
+_DIGITS = rf"\d{{1,3}}(?:(?:{_SPACES}|['’])\d{{3}})+(?:[.,]\d+)?|\d+(?:[.,]\d+)*|[.,]\d+"
+_SYMBOLS = "€$£¥₹₽₩₺₪₫฿₴₦₱"
+_CURRENCY = (
+    rf"(?:US|R|A|C|NZ|HK|S)?[{_SYMBOLS}]|Rs\.?|Fr\.?|kr\.?|zł|Kč|Ft|lei|"
+    r"(?:USD|EUR|GBP|JPY|CHF|CNY|INR|BRL|CAD|AUD|NZD|MXN|SEK|NOK|DKK|PLN|CZK|HUF|TRY|ZAR|KRW|RUB)"
 )
-"""A number with an optional unit before or after it; parentheses mean a negative amount."""
+_WORD = r"[^\W\d_]+[23²³]?"
+_UNIT = rf"{_WORD}(?:/{_WORD})?|[%‰{_SYMBOLS}]|°[CF]?"
+_QUANTITY = re.compile(
+    rf"(?P<open>\()?[<>≤≥~≈]?{_SPACES}?(?P<sign>[-+−–])?{_SPACES}?(?P<before>{_CURRENCY})?"
+    rf"{_SPACES}?(?P<sign2>[-+−–])?(?P<number>{_DIGITS})(?P<exponent>[eE][-+]?\d{{1,3}})?"
+    rf"(?P<sign3>-)?{_SPACES}?(?P<after>{_UNIT})?(?:{_SPACES}(?P<currency>{_CURRENCY}))?(?P<close>\))?"
+)
+"""A number with a currency before it, or a unit after it; parentheses mean a negative amount."""
 
-_GROUPED_BY_COMMA = re.compile(r"\d{1,3}(,\d{2,3})*,\d{3}(\.\d*)?")
-_GROUPED_BY_POINT = re.compile(r"\d{1,3}(\.\d{3})*\.\d{3}(,\d*)?")
+_IS_CURRENCY = re.compile(_CURRENCY, re.IGNORECASE)
+_DURATION = re.compile(r"(\d{1,4}):([0-5]\d)(?::([0-5]\d))?")
+LONGEST = 60
+"""Longer texts are not numbers."""
 
-_POWERS = {"k": 1e3, "m": 1e6, "mio": 1e6, "mn": 1e6, "b": 1e9, "bn": 1e9, "mrd": 1e9, "tn": 1e12}
+_GROUPED_BY_COMMA = re.compile(r"[1-9]\d{0,2}(,\d{2,3})*,\d{3}(\.\d*)?")
+_GROUPED_BY_POINT = re.compile(r"[1-9]\d{0,2}(\.\d{3})*\.\d{3}(,\d*)?")
+
+_POWERS = {
+    "k": 1e3,
+    "thousand": 1e3,
+    "m": 1e6,
+    "mio": 1e6,
+    "mn": 1e6,
+    "million": 1e6,
+    "b": 1e9,
+    "bn": 1e9,
+    "mrd": 1e9,
+    "billion": 1e9,
+    "tn": 1e12,
+}
 """Powers of ten after an amount, in lower case: 2.5M, 30k."""
+
+_ABBREVIATED = ("k", "K", "M", "B", "bn", "Bn", "Mio", "mio", "Mrd", "mrd", "million", "billion")
+"""Powers of ten that may stand alone after a number; a small m is a meter."""
 
 _SCALES: dict[str, tuple[str, float]] = {
     "mg": ("g", 1e-3),
     "g": ("g", 1.0),
     "kg": ("g", 1e3),
     "t": ("g", 1e6),
+    "oz": ("g", 28.35),
+    "lb": ("g", 453.6),
     "mm": ("m", 1e-3),
     "cm": ("m", 1e-2),
     "m": ("m", 1.0),
     "km": ("m", 1e3),
+    "ft": ("m", 0.3048),
+    "mile": ("m", 1609.3),
     "ms": ("s", 1e-3),
     "s": ("s", 1.0),
     "sec": ("s", 1.0),
     "min": ("s", 60.0),
     "h": ("s", 3600.0),
     "hr": ("s", 3600.0),
-    "hrs": ("s", 3600.0),
+    "hour": ("s", 3600.0),
+    "minute": ("s", 60.0),
+    "d": ("s", 86_400.0),
+    "day": ("s", 86_400.0),
+    "week": ("s", 604_800.0),
+    "month": ("s", 2_629_746.0),
+    "year": ("s", 31_556_952.0),
+    "yr": ("s", 31_556_952.0),
+    "byte": ("b", 1.0),
     "kb": ("b", 1e3),
     "mb": ("b", 1e6),
     "gb": ("b", 1e9),
@@ -109,10 +147,17 @@ class NumberFormat:
         """
         if self.plain:
             return _plain(text)
+        if self.unit == "b" and text[-1:] in "Bb" and text[-2:-1] in "0123456789 ":
+            text = text[:-1].rstrip() + " byte"  # not billions
         found = parse_quantity(text, self.decimal)
-        if found is None or found.unit not in ("", self.unit):
+        if found is None:
             return None
-        return found.value
+        both = _is_currency(found.unit) and _is_currency(self.unit)
+        return found.value if found.unit in ("", self.unit) or both else None
+
+
+def _is_currency(unit: str) -> bool:
+    return _IS_CURRENCY.fullmatch(unit) is not None
 
 
 def parse_quantity(text: str, decimal: str = ".") -> Quantity | None:
@@ -124,24 +169,34 @@ def parse_quantity(text: str, decimal: str = ".") -> Quantity | None:
         >>> parse_quantity("45 %"), parse_quantity("2.5M"), parse_quantity("A4")
         (Quantity(value=45.0, unit='%'), Quantity(value=2500000.0, unit=''), None)
     """
+    if len(text) > LONGEST:
+        return None
     plain = _plain(text)
     if plain is not None and decimal == ".":
         return Quantity(plain, "")
+    duration = _DURATION.fullmatch(text)
+    if duration is not None:
+        return _seconds(duration)
     match = _QUANTITY.fullmatch(text)
     if match is None or bool(match["open"]) != bool(match["close"]):
         return None
-    before, after = match["before"] or "", match["after"] or ""
+    before, after = match["before"] or match["currency"] or "", match["after"] or ""
     if before and after and after.lower() not in _POWERS:
         return None
-    if len(before) == 1 and before.isalpha():  # A4, B12: codes
+    value = _to_float(match["number"], decimal, match["exponent"] or "")
+    if value is None:
         return None
-    number = _to_float(match["number"], decimal)
-    if number is None:
-        return None
-    value = number * 10.0 ** int(match["exponent"][1:]) if match["exponent"] else number
     unit, factor = _common_unit(before.lower(), after)
-    negative = bool(match["open"]) or "-" in _minus(match["sign"]) + _minus(match["sign2"])
+    signs = "".join(_minus(match[name]) for name in ("sign", "sign2", "sign3"))
+    negative = bool(match["open"]) or "-" in signs
     return Quantity(-value * factor if negative else value * factor, unit)
+
+
+def _seconds(duration: re.Match[str]) -> Quantity:
+    """Hours, minutes and seconds, or minutes and seconds."""
+    first, second, third = duration.groups()
+    total = int(first) * 60 + int(second)
+    return Quantity(float(total if third is None else 60 * total + int(third)), "s")
 
 
 def _plain(text: str) -> float | None:
@@ -160,16 +215,15 @@ def _minus(sign: str | None) -> str:
 
 def _common_unit(before: str, after: str) -> tuple[str, float]:
     unit = after.lower()
-    if before and unit in _POWERS:
-        return before, _POWERS[unit]
-    if after in ("k", "K", "M", "B", "bn", "Bn", "BN", "Mio", "mio", "Mrd", "mrd"):
+    if unit in _POWERS and (before or after in _ABBREVIATED):
         return before, _POWERS[unit]
     if before:
         return before, 1.0
-    return _SCALES.get(unit, (unit, 1.0))
+    singular = unit[:-1] if len(unit) > 2 and unit.endswith("s") else unit
+    return _SCALES.get(unit, _SCALES.get(singular, (singular, 1.0)))
 
 
-def _to_float(digits: str, decimal: str) -> float | None:
+def _to_float(digits: str, decimal: str, exponent: str) -> float | None:
     """The value of digits with separators; None if they are not grouped as numbers are."""
     digits = re.sub(rf"{_SPACES}|['’]", "", digits)
     other = "," if decimal == "." else "."
@@ -180,7 +234,8 @@ def _to_float(digits: str, decimal: str) -> float | None:
         digits = digits.replace(other, "")
     if digits.count(decimal) > 1:
         return None
-    return float(digits.replace(decimal, "."))
+    value = float(digits.replace(decimal, ".") + exponent)
+    return value if math.isfinite(value) else None
 
 
 def _uses_decimal_comma(texts: Iterable[str]) -> bool:

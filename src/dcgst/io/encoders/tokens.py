@@ -68,7 +68,7 @@ def prefixes(text: str) -> list[str]:
     """
     parts = re.split(r"([-_/.: ])", text)
     if len(parts) > 1:
-        starts = ["".join(parts[:end]) for end in range(1, len(parts), 2)]
+        starts = ["".join(parts[:end]) for end in range(1, min(len(parts), 2 * LONGEST_PREFIX), 2)]
     else:
         starts = [text[:end] for end in range(1, min(len(text), LONGEST_PREFIX) - 1)]
     return [*(f"{start}*" for start in starts if start and start != text), text]
@@ -127,14 +127,24 @@ def items(text: str, separator: str) -> list[str]:
         (['red', 'blue'], ['a', '3'], ['a', 'b'])
     """
     if separator == "json":
-        try:
-            found = json.loads(text.replace("'", '"'))
-        except ValueError:
+        found = _from_json(text)
+        if found is None:
             return items(text, ",")
-        parts = [str(item) for item in found] if isinstance(found, list) else [text]
+        parts = [str(item) for item in found]
     else:
-        parts = text.strip("[]{}()").split(separator)
+        enclosed = len(text) > 1 and text[0] + text[-1] in ("[]", "{}", "()")
+        parts = (text[1:-1] if enclosed else text).split(separator)
     return [item for part in parts if (item := part.strip().strip("\"'").lower())]
+
+
+def _from_json(text: str) -> list[object] | None:
+    for candidate in (text, text.replace("'", '"')):  # lists of Python have other quotes
+        try:
+            found = json.loads(candidate)
+        except (ValueError, RecursionError):
+            continue
+        return found if isinstance(found, list) else None
+    return None
 
 
 _BY_FORM: dict[str, Callable[[str], list[str]]] = {

@@ -107,7 +107,7 @@ def fit_columns(job: Job) -> tuple[FeatureEncoder, list[str]]:
     sample = some_rows(job, names)
     encoder = fit_encoder(sample, names, job.plan.kinds)
     numbers = {c.name: c.log for c in encoder.columns if is_plain(c)}
-    flags = {c.name: False for c in encoder.columns if c.kind == FLAG and c.form != "present"}
+    flags = {c.name: 0.0 for c in encoder.columns if c.kind == FLAG and c.form != "present"}
     found = job.database.statistics("nodes", numbers | flags)
     exact: list[ColumnEncoder] = []
     notes = list(encoder.notes)
@@ -131,7 +131,7 @@ def fit_columns(job: Job) -> tuple[FeatureEncoder, list[str]]:
                     missing=column.missing,
                     mean=own.mean,
                     std=own.std or 1.0,
-                    log=numbers.get(column.name, False),
+                    log=numbers.get(column.name, 0.0),
                 )
             )
         else:

@@ -119,19 +119,19 @@ class Database:
             except Exception as error:  # errors of DuckDB come through Arrow
                 raise _readable(error) from error
 
-    def statistics(self, table: str, columns: Mapping[str, bool]) -> dict[str, Statistics]:
+    def statistics(self, table: str, columns: Mapping[str, float]) -> dict[str, Statistics]:
         """Statistics of columns of numbers, from all rows.
 
         Args:
             table: the table.
-            columns: for each column, whether mean and deviation are those of ``log(1 + x)``.
+            columns: for each column zero, or m for the mean and deviation of ``log(1 + x / m)``.
         """
         if not columns:
             return {}
         parts = []
-        for column, logarithm in columns.items():
+        for column, median in columns.items():
             number, text = number_of(column), clean(column)
-            scaled = f"ln(1 + greatest({number}, 0))" if logarithm else number
+            scaled = f"ln(1 + greatest({number}, 0) / {median!r})" if median else number
             wrong = f"{number} is null and {text} is not null"
             parts += [
                 f"avg({scaled})",
