@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dcgst.errors import InputError
     from dcgst.graph import Graph
     from dcgst.insight import compare, diagnose, draw_audit, explain, suggest, write_report
-    from dcgst.io import Columns, read
+    from dcgst.io import Columns, Query, read
     from dcgst.methods import (
         APPNP,
         DCGST,
@@ -53,7 +53,7 @@ _MODULES = {
     "dcgst.errors": "InputError",
     "dcgst.graph": "Graph",
     "dcgst.insight": "compare diagnose draw_audit explain suggest write_report",
-    "dcgst.io": "Columns read",
+    "dcgst.io": "Columns Query read",
     "dcgst.methods": (
         "APPNP DCGST DRGST EERM EM GCN M3S METHODS MLP SIGN SRGNN SRGNNST ST "
         "CorrectAndSmooth GaussianProcess LabelPropagation Majority Method Result method "
@@ -102,6 +102,7 @@ __all__ = [
     "LabelPropagation",
     "Majority",
     "Method",
+    "Query",
     "Result",
     "Run",
     "Split",

@@ -102,8 +102,8 @@ def test_a_networkx_graph_of_one_edge_is_read():
 def test_invalid_networkx_graphs_are_errors():
     nx = pytest.importorskip("networkx")
     graph = nx.path_graph(3)
-    nx.set_node_attributes(graph, [1, 2], "size")
-    with pytest.raises(InputError, match="column 'size' of graph contains values of type list"):
+    nx.set_node_attributes(graph, b"12", "size")
+    with pytest.raises(InputError, match="column 'size' of graph contains values of type bytes"):
         read(graph, labels_needed=False)
     with pytest.raises(InputError, match="graph has no nodes or no edges"):
         read(nx.empty_graph(3))

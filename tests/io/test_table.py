@@ -262,7 +262,7 @@ def test_parquet_values_become_text(tmp_path, name):
     [
         ({"id": ["a"]}, "has 1 columns; at least two are required"),
         ({"id": [], "size": []}, "has no rows"),
-        ({"id": ["a"], "size": [[1, 2]]}, "column 'size' of .* contains values of type list"),
+        ({"id": ["a"], "size": [{"x": 1}]}, "column 'size' of .* contains values of type dict"),
     ],
 )
 def test_invalid_parquet_files_are_errors(tmp_path, columns, message):

@@ -12,14 +12,25 @@ import typer
 
 from dcgst.cli.output import errors, say
 from dcgst.cli.settings import split_kinds, split_list
-from dcgst.io import Columns, Input, read
+from dcgst.errors import InputError
+from dcgst.io import Columns, Input, Query, read
+from dcgst.io.databases import is_database, without_password
 
 NodesArgument = Annotated[
-    Path,
-    typer.Argument(help="Node table (.csv, .parquet), a graph (.graphml, .pt, .npz), or a store."),
+    str,
+    typer.Argument(
+        help="Node table (.csv, .parquet, - for standard input), a graph (.graphml, .pt, .npz), a "
+        "store, or a database (sqlite:///FILE, duckdb:///FILE, postgresql://…)."
+    ),
 ]
 EdgesArgument = Annotated[
-    Path | None, typer.Argument(help="Edge table; needed if the first file is a node table.")
+    str | None, typer.Argument(help="Edge table; needed if the first file is a node table.")
+]
+NodesQueryOption = Annotated[
+    str | None, typer.Option("--nodes", metavar="SQL", help="Query of the nodes in a database.")
+]
+EdgesQueryOption = Annotated[
+    str | None, typer.Option("--edges", metavar="SQL", help="Query of the edges in a database.")
 ]
 IdOption = Annotated[str | None, typer.Option("--id", help="Column of node ids.")]
 LabelOption = Annotated[
@@ -65,6 +76,8 @@ DropOption = Annotated[
 def read_graph(
     nodes: NodesArgument,
     edges: EdgesArgument = None,
+    node_query: NodesQueryOption = None,
+    edge_query: EdgesQueryOption = None,
     id_column: IdOption = None,
     label: LabelOption = None,
     source: SourceOption = None,
@@ -99,13 +112,39 @@ def read_graph(
         kinds=split_kinds(kind),
     )
     return read(
-        nodes,
-        edges,
+        *table_sources(nodes, edges, node_query, edge_query),
         columns,
         delimiter=delimiter,
         drop_unknown=drop_unknown,
         labels_needed=labels_needed,
     )
+
+
+def table_sources(
+    nodes: str, edges: str | None, node_query: str | None, edge_query: str | None
+) -> tuple[Any, Any]:
+    """What to read the nodes and the edges from.
+
+    Args:
+        nodes: a file, or the address of a database.
+        edges: a file.
+        node_query: query of the nodes, if ``nodes`` is a database.
+        edge_query: likewise of the edges.
+    """
+    if not is_database(nodes):
+        if "://" in nodes and not Path(nodes).exists():
+            raise InputError(
+                f"{without_password(nodes)} is not a database that can be read; write "
+                "sqlite:///FILE, duckdb:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"
+            )
+        if node_query is not None or edge_query is not None:
+            raise InputError(f"--nodes and --edges are queries of a database, but {nodes} is none")
+        return nodes, edges
+    if edges is not None:
+        raise InputError(f"the edges of a database come from --edges SQL; remove {edges}")
+    if node_query is None or edge_query is None:
+        raise InputError('a database needs two queries: --nodes "select …" and --edges "select …"')
+    return Query(nodes, node_query, "nodes"), Query(nodes, edge_query, "edges")
 
 
 def with_graph_options(command: Callable[..., None]) -> Callable[..., None]:

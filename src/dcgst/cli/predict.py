@@ -3,24 +3,53 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dcgst.cli.graph_options import DelimiterOption, DropOption, EdgesArgument
+from dcgst.cli.graph_options import (
+    DelimiterOption,
+    DropOption,
+    EdgesArgument,
+    EdgesQueryOption,
+    NodesQueryOption,
+    table_sources,
+)
 from dcgst.cli.output import JsonOption, SpreadsheetOption, errors, print_json, say
-from dcgst.cli.run_options import OutOption, RunArgument, check_out
-from dcgst.runs import GIVEN, open_run
-from dcgst.runs.predictions import count_sources
+from dcgst.cli.run_options import (
+    DestinationOption,
+    IfExistsOption,
+    RunArgument,
+    TableOption,
+    check_out,
+)
+from dcgst.errors import InputError
+from dcgst.io.databases import IF_EXISTS, is_database, without_password
+from dcgst.runs import GIVEN, Run, open_run
+from dcgst.runs.predictions import Predictions, check_extension, count_sources
 from dcgst.text import printable
 
 
 def command(
     folder: RunArgument,
-    nodes: Annotated[Path | None, typer.Argument(help="Nodes of another graph.")] = None,
+    nodes: Annotated[
+        str | None, typer.Argument(help="Nodes of another graph: a file or a database.")
+    ] = None,
     edges: EdgesArgument = None,
-    out: OutOption = None,
+    node_query: NodesQueryOption = None,
+    edge_query: EdgesQueryOption = None,
+    out: DestinationOption = None,
+    table: TableOption = "predictions",
+    if_exists: IfExistsOption = "fail",
+    all_classes: Annotated[
+        bool, typer.Option("--all-classes", help="One column per class, also if there are many.")
+    ] = False,
+    embeddings: Annotated[
+        Path | None,
+        typer.Option("--embeddings", help="Parquet file for the node embeddings of the run."),
+    ] = None,
     delimiter: DelimiterOption = None,
     drop_unknown: DropOption = False,
     spreadsheet: SpreadsheetOption = False,
@@ -31,32 +60,74 @@ def command(
     Another graph must have the same columns or features.
     """
     run = open_run(folder)
-    check_out(out, json, folder, (nodes, edges))
-    found = run.predict_table(nodes, edges, delimiter=delimiter, drop_unknown=drop_unknown)
+    _check(out, if_exists, folder, (nodes, edges))
+    if embeddings is not None:
+        _write_embeddings(run, embeddings, nodes)
+    sources = (None, None)
     if nodes is not None:
-        ids = [str(node_id) for node_id in found.ids.tolist()]
-        shared = int((run.graph.find(ids) >= 0).sum())
-        labels = count_sources(found.result)[GIVEN]
-        say(
-            f"{len(found):,} nodes, {shared:,} of them also in the run (same id); {labels:,} known "
-            "labels used.",
-            errors,
-        )
-        if shared == len(found) == run.graph.num_nodes:
-            say(
-                f"These are the nodes of the run. Its own predictions are in {folder}; those of "
-                "the stored network differ slightly.",
-                errors,
-            )
-    if json:
+        sources = table_sources(nodes, edges, node_query, edge_query)
+    found = run.predict_table(*sources, delimiter=delimiter, drop_unknown=drop_unknown)
+    found = replace(found, all_classes=all_classes)
+    if nodes is not None:
+        _describe(run, found, folder)
+    if out is not None:
+        _write(found, out, table, if_exists, spreadsheet)
+        name = without_password(out)
+        if json:
+            print_json({"predictions": len(found), "out": name, **count_sources(found.result)})
+        else:
+            where = f"{name}, table {table}" if is_database(out) else name
+            say(f"{len(found):,} predictions: {where}")
+    elif json:
         for row in found.rows():
             print_json({key: str(v) if key == "id" else v for key, v in row.items()})
-    elif out is not None:
-        if out.suffix.lower() == ".parquet":
-            found.write_parquet(out)
-        else:
-            found.write_csv(out, spreadsheet=spreadsheet)
-        say(f"{len(found):,} predictions: {out}")
-    else:
+    elif embeddings is None:
         for text in found.csv_texts(spreadsheet=spreadsheet):
             typer.echo(printable(text) if sys.stdout.isatty() else text, nl=False)
+
+
+def _check(
+    out: str | None, if_exists: str, folder: Path, inputs: tuple[str | None, str | None]
+) -> None:
+    """Raise if the predictions cannot be written, before anything is computed."""
+    if if_exists not in IF_EXISTS:
+        raise InputError(f"--if-exists is one of {', '.join(IF_EXISTS)}, got {if_exists!r}")
+    if out is None or is_database(out):
+        return
+    check_extension(Path(out))
+    files = [Path(name) for name in inputs if name is not None and not is_database(name)]
+    check_out(Path(out), False, folder, files)
+
+
+def _write(found: Predictions, out: str, table: str, if_exists: str, spreadsheet: bool) -> None:
+    if is_database(out):
+        found.write_database(out, table, if_exists)
+    else:
+        found.write(Path(out), spreadsheet=spreadsheet)
+
+
+def _write_embeddings(run: Run, path: Path, nodes: str | None) -> None:
+    if nodes is not None:
+        raise InputError("--embeddings are those of the nodes of the run; remove the other graph")
+    if path.suffix.lower() not in (".parquet", ".pq"):
+        raise InputError(f"{path}: embeddings are written as Parquet; choose a name with .parquet")
+    run.write_embeddings(path)
+    say(f"Embeddings: {path}", errors)
+
+
+def _describe(run: Run, found: Predictions, folder: Path) -> None:
+    """Say which nodes are known, and how many labels were used."""
+    ids = [str(node_id) for node_id in found.ids.tolist()]
+    shared = int((run.graph.find(ids) >= 0).sum())
+    labels = count_sources(found.result)[GIVEN]
+    say(
+        f"{len(found):,} nodes, {shared:,} of them also in the run (same id); {labels:,} known "
+        "labels used.",
+        errors,
+    )
+    if shared == len(found) == run.graph.num_nodes:
+        say(
+            f"These are the nodes of the run. Its own predictions are in {folder}; those of "
+            "the stored network differ slightly.",
+            errors,
+        )

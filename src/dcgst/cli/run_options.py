@@ -16,6 +16,21 @@ RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Folder created
 OutOption = Annotated[
     Path | None, typer.Option("--out", "-o", help="File to write instead of printing.")
 ]
+DestinationOption = Annotated[
+    str | None,
+    typer.Option(
+        "--out",
+        "-o",
+        help="File to write instead of printing (.csv, .parquet, .jsonl), or a database.",
+    ),
+]
+TableOption = Annotated[str, typer.Option("--table", help="Table of a database to write.")]
+IfExistsOption = Annotated[
+    str,
+    typer.Option(
+        "--if-exists", metavar="fail|append|replace", help="What to do with an existing table."
+    ),
+]
 
 
 def check_new_table(path: Path) -> None:

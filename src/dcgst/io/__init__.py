@@ -2,6 +2,7 @@
 
 from dcgst.io.adding import add_labels
 from dcgst.io.columns import Columns
+from dcgst.io.databases import Query
 from dcgst.io.encoders import FeatureEncoder
 from dcgst.io.input import Input
 from dcgst.io.labels import LabelTable, read_label_table
@@ -12,6 +13,7 @@ __all__ = [
     "FeatureEncoder",
     "Input",
     "LabelTable",
+    "Query",
     "add_labels",
     "read",
     "read_label_table",

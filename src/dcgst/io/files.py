@@ -10,12 +10,13 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from dcgst.errors import InputError
 from dcgst.memory import available_memory, check_memory, in_gib
 
 GZIP = b"\x1f\x8b"
+ZSTD = b"\x28\xb5\x2f\xfd"
 _BLOCK = 1 << 22
 
 
@@ -43,7 +44,7 @@ def open_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def read_bytes(path: Path, memory_factor: float = 2.0) -> bytes:
-    """Return the content of a file; compressed files (gzip) are decompressed.
+    """Return the content of a file; compressed files (gzip, zstd) are decompressed.
 
     Args:
         path: the file.
@@ -59,6 +60,8 @@ def read_bytes(path: Path, memory_factor: float = 2.0) -> bytes:
             size * memory_factor, f"{path} needs", "use a machine with more memory, or fewer rows"
         )
         content = _read_at_most(path, file, most)
+    if content.startswith(ZSTD):
+        return _from_zstd(path, content, most)
     if not content.startswith(GZIP):
         return content
     try:
@@ -66,6 +69,18 @@ def read_bytes(path: Path, memory_factor: float = 2.0) -> bytes:
             return _read_at_most(path, compressed, most)
     except (EOFError, OSError, zlib.error) as error:
         raise InputError(f"{path} is not a valid gzip file: {error}") from error
+
+
+def _from_zstd(path: Path, content: bytes, most: float) -> bytes:
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise InputError(f"reading {path} requires pyarrow: pip install 'dcgst[io]'") from error
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(content), "zstd") as stream:
+            return _read_at_most(path, stream, most)
+    except OSError as error:
+        raise InputError(f"{path} is not a valid zstd file: {error}") from error
 
 
 def _check_kind(path: Path) -> None:
@@ -80,7 +95,7 @@ def _check_kind(path: Path) -> None:
     raise InputError(f"{path} is {kind}; a regular file is required")
 
 
-def _read_at_most(path: Path, file: BinaryIO | gzip.GzipFile, most: float) -> bytes:
+def _read_at_most(path: Path, file: Any, most: float) -> bytes:
     blocks, total = [], 0
     while block := file.read(_BLOCK):
         blocks.append(block)

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 from numpy.typing import NDArray
 
 from dcgst.errors import InputError
 from dcgst.graph import Graph, as_graph
 from dcgst.graph.cleaning import clean_edges
+from dcgst.io.arrow import is_arrow, table_from_arrow, to_arrow
 from dcgst.io.columns import (
     MOST_RELATIONS,
     Columns,
@@ -23,6 +25,7 @@ from dcgst.io.columns import (
     resolve_edge_columns,
     resolve_node_columns,
 )
+from dcgst.io.databases import Query
 from dcgst.io.edges import Edges, has_header, header_as_row, read_edges
 from dcgst.io.encoders import FeatureEncoder, fit_encoder
 from dcgst.io.graph_files import networkx_tables, read_graphml, read_pt
@@ -31,12 +34,15 @@ from dcgst.io.nodes import describe_classes, natural_order, read_ids, read_label
 from dcgst.io.npz import read_npz_graph
 from dcgst.io.store.format import SUFFIX, is_store, open_store
 from dcgst.io.table import Table
-from dcgst.io.table_files import read_table
+from dcgst.io.table_files import read_table, without_compression
 from dcgst.memory import no_collection
 from dcgst.numerics.spectral import spectral_features
 
 NUM_SPECTRAL_FEATURES = 64
 """Number of features computed from the graph structure if there are no feature columns."""
+
+STDIN = "-"
+"""Stands for standard input."""
 
 FEATURE_FILES = (".pt", ".pth", ".npz")
 """Extensions of graph files that contain a feature matrix instead of named columns."""
@@ -47,7 +53,7 @@ GRAPH_FILES = (*FEATURE_FILES, ".graphml")
 
 def read(
     nodes: Any,
-    edges: str | Path | None = None,
+    edges: Any = None,
     columns: Columns | None = None,
     *,
     delimiter: str | None = None,
@@ -59,10 +65,12 @@ def read(
     r"""Read a graph. Roles of columns that are not given are guessed, and reported in the notes.
 
     Args:
-        nodes: a node table (CSV or Parquet file), a store of ``dcgst import``, a graph file
-            (GraphML, PyG data in ``.pt``, or arrays in ``.npz``), a NetworkX graph, PyG ``Data`` or
-            a :class:`~dcgst.Graph`.
-        edges: edge table (CSV or Parquet file), required if ``nodes`` is a node table.
+        nodes: a node table, a store of ``dcgst import``, a graph file (GraphML, PyG data in
+            ``.pt``, or arrays in ``.npz``), a NetworkX graph, PyG ``Data`` or a
+            :class:`~dcgst.Graph`. A table is a CSV or Parquet file, a folder of Parquet files,
+            ``-`` for standard input, a :class:`~dcgst.Query` of a database, or a table of pandas,
+            Polars or Arrow.
+        edges: edge table, required if ``nodes`` is a node table.
         columns: role of each column.
         delimiter: delimiter of CSV files, one character or ``"tab"``; guessed by default.
         drop_unknown: drop edges with unknown node ids instead of raising an error.
@@ -125,14 +133,23 @@ def _store_to_predict(path: Path, encoder: FeatureEncoder) -> Input:
 
 
 def _load(
-    nodes: Any, edges: str | Path | None, columns: Columns, delimiter: str | None
+    nodes: Any, edges: Any, columns: Columns, delimiter: str | None
 ) -> Graph | tuple[Table, Table]:
     """Load the input as a graph, or as a node table and an edge table."""
+    if isinstance(nodes, Query) or is_arrow(nodes):
+        if edges is None:
+            raise InputError("a node table needs an edge table as second argument")
+        return (
+            open_table(nodes, delimiter, "nodes"),
+            open_table(edges, delimiter, "edges", header_required=False),
+        )
     if not isinstance(nodes, (str, Path)):
         is_networkx = hasattr(nodes, "nodes") and hasattr(nodes, "edges")
-        return networkx_tables(nodes, Path("graph")) if is_networkx else as_graph(nodes)
+        if is_networkx:
+            return networkx_tables(nodes, Path("graph"))
+        return _pyg_without_features(nodes) if _has_no_features(nodes) else as_graph(nodes)
     path = Path(nodes)
-    extension = Path(path.name.removesuffix(".gz")).suffix.lower()
+    extension = without_compression(path).suffix.lower()
     if extension in GRAPH_FILES and edges is not None:
         raise InputError(f"{path} already contains edges; remove the edge table {edges}")
     if extension in FEATURE_FILES and columns != Columns():
@@ -146,12 +163,52 @@ def _load(
         return read_pt(path)
     if extension == ".graphml":
         return read_graphml(path)
-    if edges is None and (path.suffix == SUFFIX or path.is_dir()):
+    if edges is None and path.name != STDIN and (path.suffix == SUFFIX or path.is_dir()):
         what = "is a folder, but not a store" if path.is_dir() else "does not exist"
         raise InputError(f"{path} {what}; make a store with dcgst import")
     if edges is None:
         raise InputError(f"{path} is a node table: an edge table is required as second argument")
-    return read_table(path, delimiter), read_table(Path(edges), delimiter, header_required=False)
+    if str(nodes) == str(edges) == STDIN:
+        raise InputError("only one of the tables can be read from standard input")
+    return (
+        open_table(nodes, delimiter, "nodes"),
+        open_table(edges, delimiter, "edges", header_required=False),
+    )
+
+
+def open_table(
+    source: Any, delimiter: str | None, what: str, *, header_required: bool = True
+) -> Table:
+    """Read a table.
+
+    Args:
+        source: a file, ``-`` for standard input, a folder of Parquet files, a :class:`Query`, or a
+            table of pandas, Polars or Arrow.
+        delimiter: of a CSV file.
+        what: ``nodes`` or ``edges``, for messages.
+        header_required: as in :func:`read_table`.
+    """
+    if isinstance(source, Query):
+        return source.read()
+    if is_arrow(source):
+        return table_from_arrow(to_arrow(source), Path(what))
+    path = Path("/dev/stdin") if str(source) == STDIN else Path(source)
+    return read_table(path, delimiter, header_required=header_required)
+
+
+def _has_no_features(data: Any) -> bool:
+    return hasattr(data, "edge_index") and getattr(data, "x", None) is None
+
+
+def _pyg_without_features(data: Any) -> Graph:
+    """PyG data without ``x``: features are computed from the graph structure."""
+    count = int(data.num_nodes)
+    placeholder = data.clone()
+    placeholder.x = torch.ones(count, 1)
+    graph = Graph.from_pyg(placeholder)
+    features = spectral_features(graph.adjacency, NUM_SPECTRAL_FEATURES)
+    note = f"no x: {features.shape[1]} spectral features are computed from the graph"
+    return replace(graph, features=features, notes=(*graph.notes, note))
 
 
 def _from_tables(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -175,7 +176,9 @@ def cell_text(path: Path, name: str, value: Any) -> str:
         >>> cell_text(Path("n.parquet"), "size", 3.0), cell_text(Path("n.parquet"), "size", None)
         ('3', '')
     """
-    if isinstance(value, (list, tuple, dict, bytes)):
+    if isinstance(value, (list, tuple)):
+        return json.dumps([str(item) for item in value], ensure_ascii=False) if value else ""
+    if isinstance(value, (dict, bytes)):
         raise InputError(
             f"column {name!r} of {path} contains values of type {type(value).__name__}; one number "
             "or text per cell is required: split the values into several columns"

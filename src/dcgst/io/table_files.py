@@ -6,11 +6,12 @@ import codecs
 import csv
 import gzip
 import io
+import os
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 from dcgst.errors import InputError
+from dcgst.io.arrow import CELL_BYTES, table_from_arrow
 from dcgst.io.files import GZIP, open_file, read_bytes
 from dcgst.io.table import Table, cell_text, clean_cells
 from dcgst.memory import check_memory
@@ -21,9 +22,6 @@ DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar", 
 
 HEAD, HEAD_ROWS = 1 << 20, 1000
 """Bytes of a CSV file, and rows of a Parquet file, that show which columns it has."""
-
-CELL_BYTES = 80
-"""Memory of a cell of a table."""
 
 MEMORY_FACTOR = 15.0
 """Memory of a parsed CSV file as a multiple of its size."""
@@ -49,6 +47,8 @@ def read_table(path: Path, delimiter: str | None = None, *, header_required: boo
         >>> read_table(path).columns
         {'id': ['a', 'b'], 'size': ['1', '']}
     """
+    if os.path.isdir(path):  # unlike Path.is_dir, False for names that are too long
+        return _read_folder(path)
     if is_parquet(path):
         return _read_parquet(path)
     character = "\t" if delimiter in ("\\t", "tab") else delimiter
@@ -95,7 +95,17 @@ def read_head(path: Path, delimiter: str | None = None) -> tuple[Table, str]:
 
 def is_parquet(path: Path) -> bool:
     """Whether the name of a file says that it is a Parquet file."""
-    return Path(path.name.removesuffix(".gz")).suffix.lower() in (".parquet", ".pq")
+    return without_compression(path).suffix.lower() in (".parquet", ".pq")
+
+
+def without_compression(path: Path) -> Path:
+    """The name of a file without the extension of a compression.
+
+    Example:
+        >>> without_compression(Path("nodes.csv.zst"))
+        PosixPath('nodes.csv')
+    """
+    return Path(path.name.removesuffix(".gz").removesuffix(".zst"))
 
 
 def _read_csv(path: Path, delimiter: str | None, header_required: bool) -> Table:
@@ -214,6 +224,21 @@ def _head_of_parquet(path: Path) -> Table:
     return Table(path, columns, range(1, batch.num_rows + 1), unit="row")
 
 
+def _read_folder(path: Path) -> Table:
+    """A Parquet data set in several files."""
+    if not any(path.rglob("*.parquet")):
+        raise InputError(f"{path} is a folder; a file is required, or a folder of Parquet files")
+    try:
+        import pyarrow.dataset as dataset
+    except ImportError as error:
+        raise InputError(f"reading {path} requires pyarrow: pip install 'dcgst[io]'") from error
+    try:
+        table = dataset.dataset(path, format="parquet", partitioning="hive").to_table()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} is not a valid Parquet data set: {error}") from error
+    return table_from_arrow(table, path)
+
+
 def _read_parquet(path: Path) -> Table:
     content = read_bytes(path)
     try:
@@ -230,33 +255,4 @@ def _read_parquet(path: Path) -> Table:
         raise
     except Exception as error:  # Arrow and its decoders raise many types for damaged files
         raise InputError(f"{path} is not a valid Parquet file: {error}") from error
-    names = [str(name) for name in table.column_names]
-    if len(names) < 2:
-        raise InputError(f"{path} has {len(names)} columns; at least two are required")
-    names = _check_header(path, names, "comma")
-    if table.num_rows == 0:
-        raise InputError(f"{path} has no rows; at least one row is required")
-    columns = {
-        name: [cell_text(path, name, value) for value in _values(path, name, column)]
-        for name, column in zip(names, table.columns, strict=True)
-    }
-    return Table(path, columns, range(1, table.num_rows + 1), unit="row")
-
-
-def _values(path: Path, name: str, column: Any) -> list[Any]:
-    """The values of an Arrow column; as text if Python has no equal type (times in nanoseconds)."""
-    try:
-        values: list[Any] = column.to_pylist()
-    except MemoryError:
-        raise
-    except Exception:  # unknown time zones, nanoseconds, durations too long for Python
-        try:
-            values = column.cast("string").to_pylist()
-        except MemoryError:
-            raise
-        except Exception as error:
-            raise InputError(
-                f"column {name!r} of {path} has type {column.type}, which cannot be read: {error}; "
-                "convert it to text, or drop it"
-            ) from error
-    return values
+    return table_from_arrow(table, path)

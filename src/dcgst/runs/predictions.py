@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,10 +17,14 @@ from numpy.typing import NDArray
 from dcgst.engine.progress import counted
 from dcgst.errors import InputError
 from dcgst.files import columns_to_csv, replacing
+from dcgst.io.databases import write_table
 from dcgst.memory import forget
 from dcgst.methods.core.result import Result
 from dcgst.methods.core.trace import NOT_LABELED
 from dcgst.numerics.arrays import row_ranges
+
+CSV, PARQUET, JSON_LINES = (".csv", ".txt"), (".parquet", ".pq"), (".jsonl", ".ndjson")
+"""Extensions of the files that can be written."""
 
 GIVEN, PSEUDO, PREDICTED = "given", "pseudo", "predicted"
 SOURCES = (GIVEN, PSEUDO, PREDICTED)
@@ -60,12 +65,14 @@ class Predictions:
         names: class names.
         result: the predictions.
         agreement: whether to include the agreement of the replicas.
+        all_classes: whether each class has a column, however many there are.
     """
 
     ids: NDArray[Any]
     names: Sequence[str]
     result: Result
     agreement: bool = True
+    all_classes: bool = False
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -84,7 +91,7 @@ class Predictions:
         }
         if self.agreement:
             found["agreement"] = result.agreement[nodes]
-        if len(names) <= MAX_CLASS_COLUMNS:
+        if self.all_classes or len(names) <= MAX_CLASS_COLUMNS:
             for code, name in enumerate(names):
                 found[f"p({name})"] = proba[:, code]
         return found
@@ -105,6 +112,32 @@ class Predictions:
             names = list(block)
             for row in zip(*block.values(), strict=True):
                 yield dict(zip(names, row, strict=True))
+
+    def write(self, path: Path, *, spreadsheet: bool = False) -> None:
+        """Write a file atomically; its extension says of which type.
+
+        Raises:
+            InputError: if no type has this extension.
+        """
+        check_extension(path)
+        extension = path.suffix.lower()
+        if extension in PARQUET:
+            self.write_parquet(path)
+        elif extension in JSON_LINES:
+            self.write_json(path)
+        else:
+            self.write_csv(path, spreadsheet=spreadsheet)
+
+    def write_json(self, path: Path) -> None:
+        """Write a file with one JSON object per line, atomically."""
+        with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+            for row in self.rows():
+                file.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
+
+    def write_database(self, url: str, table: str, if_exists: str = "fail") -> None:
+        """Write a table of a database; arguments as in :func:`dcgst.io.databases.write_table`."""
+        ranges = counted("predictions", list(row_ranges(len(self))))
+        write_table(url, table, (self.columns(nodes) for nodes in ranges), if_exists)
 
     def write_csv(self, path: Path, *, spreadsheet: bool = False) -> None:
         """Write a CSV file atomically; ``spreadsheet`` as in :func:`dcgst.files.rows_to_csv`."""
@@ -138,6 +171,15 @@ class Predictions:
                     writer = stack.enter_context(parquet.ParquetWriter(temporary, table.schema))
                 writer.write_table(table)
                 forget(self.result.proba)
+
+
+def check_extension(path: Path) -> None:
+    """Raise if the extension of a file is not that of a type that can be written."""
+    if path.suffix.lower() not in (*CSV, *PARQUET, *JSON_LINES):
+        raise InputError(
+            f"{path}: choose a name that ends with .csv, .parquet or .jsonl, or a database such as "
+            "sqlite:///FILE"
+        )
 
 
 def check_parquet() -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dcgst.errors import InputError
 from dcgst.evaluate.calibration import Calibration
+from dcgst.files import replacing
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.io import Columns, FeatureEncoder, Input, read, read_label_table
 from dcgst.io.input import StoreReference
@@ -22,7 +23,7 @@ from dcgst.methods.relations import Relation, combine_relations
 from dcgst.runs import format as folder_format
 from dcgst.runs.estimate import RunEstimate, estimate_run
 from dcgst.runs.evaluation import RunEvaluation, evaluate_run, known_classes
-from dcgst.runs.predictions import Predictions
+from dcgst.runs.predictions import Predictions, check_parquet
 from dcgst.splits import Split
 
 
@@ -146,6 +147,18 @@ class Run:
         """``(n, replicas * hidden)`` node embeddings: the last hidden layer of each replica."""
         return self.method.embed()
 
+    def write_embeddings(self, path: Path) -> None:
+        """Write the node embeddings to a Parquet file: ids, and one column per dimension."""
+        check_parquet()
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        found = self.embeddings()
+        columns = {"id": pa.array(self.graph.ids.astype(str))}
+        columns |= {f"e{number}": pa.array(values) for number, values in enumerate(found.T)}
+        with replacing(path) as temporary:
+            parquet.write_table(pa.table(columns), temporary)
+
     def evaluate(
         self,
         truth: str | Path | Mapping[Any, str] | None = None,
@@ -187,7 +200,7 @@ class Run:
     def predict(
         self,
         nodes: Any = None,
-        edges: str | Path | None = None,
+        edges: Any = None,
         *,
         delimiter: str | None = None,
         drop_unknown: bool = False,
@@ -211,7 +224,7 @@ class Run:
     def predict_table(
         self,
         nodes: Any = None,
-        edges: str | Path | None = None,
+        edges: Any = None,
         *,
         delimiter: str | None = None,
         drop_unknown: bool = False,
@@ -238,7 +251,7 @@ class Run:
         return Predictions(graph.ids, self.graph.class_names, result, agreement=False)
 
     def _read_other(
-        self, nodes: Any, edges: str | Path | None, delimiter: str | None, drop_unknown: bool
+        self, nodes: Any, edges: Any, delimiter: str | None, drop_unknown: bool
     ) -> Graph:
         """Read another graph with the feature encoder of this run."""
         if self.info["spectral"]:
