@@ -26,7 +26,9 @@ def test_predict_uses_labels_of_a_grown_graph(run_folder, tables, tmp_path):
     nodes, edges = tmp_path / "nodes.csv", tmp_path / "edges.csv"
     nodes.write_text((tables / "nodes.csv").read_text() + "new,0.1,0.2,0.3,0.4,b\n")
     edges.write_text((tables / "edges.csv").read_text() + "new,n003\n")
-    done = dcgst("predict", run_folder, nodes, edges, "-o", tmp_path / "out.csv")
+    unused = dcgst("predict", run_folder, nodes, edges, "-o", tmp_path / "out.csv")
+    assert "12 known labels used. 1 labels in the input are not used" in unused.words
+    done = dcgst("predict", run_folder, nodes, edges, "-o", tmp_path / "out.csv", "--use-labels")
     assert done.code == 0, done.err
     assert "91 nodes, 90 of them also in the run (same id); 13 known labels used." in done.words
     assert f"91 predictions: {tmp_path / 'out.csv'}" in done.words
@@ -123,7 +125,7 @@ def test_report_writes_the_page_where_requested(run_folder, tmp_path):
     ("arguments", "message"),
     [
         (["predict", "-o", "."], "it is a folder, not a file"),
-        (["predict", "--json", "-o", "file"], "--json prints and --out writes a file; choose one"),
+        (["predict", "-o", "file"], "choose a name that ends with .csv, .parquet or .jsonl"),
         (["suggest", "--json", "-o", "file"], "choose one"),
         (["report", "-o", "."], "it is a folder, not a file"),
         (["report", "-o", "taken/page.html"], "taken is not a writable folder"),

@@ -101,7 +101,7 @@ def test_the_networks_predict(old_run):
 
 
 def test_the_encoder_gives_the_stored_features(old_run):
-    encoded = old_run._read_other(*TABLES, None, False)
+    encoded = old_run._read_other(*TABLES, None, False).graph
     difference = abs(encoded.features - old_run.graph.features)
     assert difference.max() < 1e-6
 

@@ -56,7 +56,8 @@ def test_known_labels_improve_predictions_on_another_graph(tmp_path):
     unlabeled = replace(other, labels=np.full(240, -1), masks={})
 
     def accuracy(graph):
-        predicted = np.array([int(row["class"]) for row in run.predict(graph)])
+        rows = run.predict(graph, use_labels=True)
+        predicted = np.array([int(row["class"]) for row in rows])
         return (predicted == other.labels)[~other.masks["train"]].mean()
 
     assert accuracy(other) > accuracy(unlabeled) + 0.05
@@ -65,17 +66,30 @@ def test_known_labels_improve_predictions_on_another_graph(tmp_path):
 def test_labels_outside_the_masks_are_not_used(gcn_run):
     other = synthetic(90, 3, features=8, seed=4)
     masks = {"train": np.arange(90) < 5, "val": (np.arange(90) > 60) & (np.arange(90) < 64)}
-    rows = gcn_run.predict(replace(other, masks=masks, ids=np.arange(1000, 1090)))
+    new = replace(other, masks=masks, ids=np.arange(1000, 1090))
+    rows = gcn_run.predict(new, use_labels=True)
     used = masks["train"] | masks["val"]
     assert [row["source"] == "given" for row in rows] == used.tolist()
     without_val = replace(other, masks={"train": masks["train"]}, ids=np.arange(1000, 1090))
-    assert [row["source"] for row in gcn_run.predict(without_val)].count("given") == 5
+    rows = gcn_run.predict(without_val, use_labels=True)
+    assert [row["source"] for row in rows].count("given") == 5
+
+
+def test_labels_of_another_graph_are_not_used_by_accident(gcn_run):
+    other = replace(synthetic(90, 3, features=8, seed=4), ids=np.arange(1000, 1090), masks={})
+    found = gcn_run.predict_other(other)
+    assert found.unused_labels == 90
+    unlabeled = gcn_run.predict_other(other.with_labels(np.full(90, -1)))
+    assert unlabeled.unused_labels == 0
+    np.testing.assert_array_equal(
+        found.predictions.result.proba, unlabeled.predictions.result.proba
+    )
 
 
 def test_classes_of_another_graph_are_matched_by_name(gcn_run, graph):
     reversed_codes = np.where(graph.labels >= 0, 2 - graph.labels, -1)
     other = replace(graph, class_names=("2", "1", "0"), labels=reversed_codes)
-    rows = gcn_run.predict(replace(other, ids=np.arange(1000, 1120)))
+    rows = gcn_run.predict(replace(other, ids=np.arange(1000, 1120)), use_labels=True)
     assert [row["class"] for row in rows if row["source"] == "given"] == [
         graph.class_names[code] for code in graph.labels[graph.labels >= 0]
     ]
@@ -87,7 +101,8 @@ def test_a_graph_without_class_names_is_accepted(gcn_run, graph):
 
 def test_a_class_that_the_model_does_not_know_is_refused(gcn_run, graph):
     with pytest.raises(InputError, match="the class 'new' is not a class of the model; its"):
-        gcn_run.predict(replace(graph, class_names=("0", "1", "new")))
+        gcn_run.predict(replace(graph, class_names=("0", "1", "new")), use_labels=True)
+    gcn_run.predict(replace(graph, class_names=("0", "1", "new")))
 
 
 def test_a_method_without_a_network_cannot_predict_on_another_graph(graph, tmp_path):

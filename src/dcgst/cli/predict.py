@@ -28,8 +28,13 @@ from dcgst.cli.run_options import (
 from dcgst.errors import InputError
 from dcgst.io.databases import IF_EXISTS, is_database, without_password
 from dcgst.runs import GIVEN, Run, open_run
+from dcgst.runs.drift import Drift
 from dcgst.runs.predictions import Predictions, check_extension, count_sources
+from dcgst.runs.run import OtherGraph
 from dcgst.text import printable
+
+DRIFT = 3
+"""Exit code of ``--fail-on-drift``."""
 
 
 def command(
@@ -50,6 +55,16 @@ def command(
         Path | None,
         typer.Option("--embeddings", help="Parquet file for the node embeddings of the run."),
     ] = None,
+    use_labels: Annotated[
+        bool, typer.Option("--use-labels", help="Use the labels in the other graph, too.")
+    ] = False,
+    fail_on_drift: Annotated[
+        bool,
+        typer.Option(
+            "--fail-on-drift",
+            help="Write nothing and exit with 3 if the other graph differs from that of the fit.",
+        ),
+    ] = False,
     delimiter: DelimiterOption = None,
     drop_unknown: DropOption = False,
     spreadsheet: SpreadsheetOption = False,
@@ -63,18 +78,26 @@ def command(
     _check(out, if_exists, folder, (nodes, edges))
     if embeddings is not None:
         _write_embeddings(run, embeddings, nodes)
-    sources = (None, None)
+    found, drift = run.prediction_table, list[Drift]()
     if nodes is not None:
-        sources = table_sources(nodes, edges, node_query, edge_query)
-    found = run.predict_table(*sources, delimiter=delimiter, drop_unknown=drop_unknown)
+        other = run.predict_other(
+            *table_sources(nodes, edges, node_query, edge_query),
+            delimiter=delimiter,
+            drop_unknown=drop_unknown,
+            use_labels=use_labels,
+        )
+        found, drift = other.predictions, other.drift
+        _describe(run, other, folder)
+        if drift and fail_on_drift:
+            say("Nothing was written, because of --fail-on-drift.", errors)
+            raise typer.Exit(DRIFT)
     found = replace(found, all_classes=all_classes)
-    if nodes is not None:
-        _describe(run, found, folder)
     if out is not None:
         _write(found, out, table, if_exists, spreadsheet)
         name = without_password(out)
         if json:
-            print_json({"predictions": len(found), "out": name, **count_sources(found.result)})
+            facts = {"predictions": len(found), "out": name, **count_sources(found.result)}
+            print_json({**facts, "drift": [str(difference) for difference in drift]})
         else:
             where = f"{name}, table {table}" if is_database(out) else name
             say(f"{len(found):,} predictions: {where}")
@@ -94,9 +117,9 @@ def _check(
         raise InputError(f"--if-exists is one of {', '.join(IF_EXISTS)}, got {if_exists!r}")
     if out is None or is_database(out):
         return
-    check_extension(Path(out))
     files = [Path(name) for name in inputs if name is not None and not is_database(name)]
     check_out(Path(out), False, folder, files)
+    check_extension(Path(out))
 
 
 def _write(found: Predictions, out: str, table: str, if_exists: str, spreadsheet: bool) -> None:
@@ -115,8 +138,9 @@ def _write_embeddings(run: Run, path: Path, nodes: str | None) -> None:
     say(f"Embeddings: {path}", errors)
 
 
-def _describe(run: Run, found: Predictions, folder: Path) -> None:
-    """Say which nodes are known, and how many labels were used."""
+def _describe(run: Run, other: OtherGraph, folder: Path) -> None:
+    """Say which nodes are known, how many labels were used, and what differs from the fit."""
+    found = other.predictions
     ids = [str(node_id) for node_id in found.ids.tolist()]
     shared = int((run.graph.find(ids) >= 0).sum())
     labels = count_sources(found.result)[GIVEN]
@@ -125,6 +149,10 @@ def _describe(run: Run, found: Predictions, folder: Path) -> None:
         "labels used.",
         errors,
     )
+    if other.unused_labels:
+        say(f"{other.unused_labels:,} labels in the input are not used; see --use-labels.", errors)
+    for difference in other.drift:
+        say(f"Warning: drift in {difference}.", errors)
     if shared == len(found) == run.graph.num_nodes:
         say(
             f"These are the nodes of the run. Its own predictions are in {folder}; those of "

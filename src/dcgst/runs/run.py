@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,26 @@ from dcgst.methods import METHODS, Method, Result
 from dcgst.methods.core.trace import NOT_LABELED, TRAINING_LABEL
 from dcgst.methods.relations import Relation, combine_relations
 from dcgst.runs import format as folder_format
+from dcgst.runs.drift import Drift, find_drift
 from dcgst.runs.estimate import RunEstimate, estimate_run
 from dcgst.runs.evaluation import RunEvaluation, evaluate_run, known_classes
 from dcgst.runs.predictions import Predictions, check_parquet
 from dcgst.splits import Split
+
+
+@dataclass(frozen=True, eq=False)
+class OtherGraph:
+    """What a stored model says about another graph.
+
+    Attributes:
+        predictions: of all its nodes.
+        drift: how it differs from the graph of the fit.
+        unused_labels: number of labels in it that were not used.
+    """
+
+    predictions: Predictions
+    drift: list[Drift]
+    unused_labels: int
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -204,36 +220,42 @@ class Run:
         *,
         delimiter: str | None = None,
         drop_unknown: bool = False,
+        use_labels: bool = False,
     ) -> list[dict[str, Any]]:
         """Predictions of the stored model on its own graph or on another one, one record per node.
 
-        On another graph, the labels in its input are used, and those of the run for nodes with the
-        same id.
+        On another graph, nodes with the id of a labeled node of the run have its label.
 
         Args:
             nodes: as in :func:`dcgst.read`; default: the graph of the run.
             edges: the edge table.
             delimiter: delimiter of CSV files.
             drop_unknown: drop edges with unknown node ids.
+            use_labels: use the labels in the other graph, too.
         """
         if nodes is None:
             return self.predictions
-        found = self.predict_table(nodes, edges, delimiter=delimiter, drop_unknown=drop_unknown)
-        return list(found.rows())
+        found = self.predict_other(
+            nodes, edges, delimiter=delimiter, drop_unknown=drop_unknown, use_labels=use_labels
+        )
+        return list(found.predictions.rows())
 
-    def predict_table(
+    def predict_other(
         self,
-        nodes: Any = None,
+        nodes: Any,
         edges: Any = None,
         *,
         delimiter: str | None = None,
         drop_unknown: bool = False,
-    ) -> Predictions:
-        """The same as :meth:`predict`, as columns in blocks."""
-        if nodes is None:
-            return self.prediction_table
-        graph = self._read_other(nodes, edges, delimiter, drop_unknown)
-        known = self._known_labels(graph)
+        use_labels: bool = False,
+    ) -> OtherGraph:
+        """Predictions on another graph, and how it differs from that of the fit.
+
+        Arguments as in :meth:`predict`.
+        """
+        data = self._read_other(nodes, edges, delimiter, drop_unknown)
+        graph = data.graph
+        known = self._known_labels(graph, use_labels)
         proba = self.calibration.apply(self.method.predict_proba(graph, known))
         if not np.isfinite(proba).all():
             raise InputError(
@@ -248,11 +270,16 @@ class Run:
             history=[],
             stop_reason="",
         )
-        return Predictions(graph.ids, self.graph.class_names, result, agreement=False)
+        unused = 0 if use_labels else int(((graph.labels != UNKNOWN) & (known == UNKNOWN)).sum())
+        return OtherGraph(
+            Predictions(graph.ids, self.graph.class_names, result, agreement=False),
+            find_drift(self.graph, graph, data.encoder, self.table, data.table),
+            unused,
+        )
 
     def _read_other(
         self, nodes: Any, edges: Any, delimiter: str | None, drop_unknown: bool
-    ) -> Graph:
+    ) -> Input:
         """Read another graph with the feature encoder of this run."""
         if self.info["spectral"]:
             raise InputError(
@@ -268,7 +295,6 @@ class Run:
             delimiter=delimiter,
             drop_unknown=drop_unknown,
             encoder=encoder,
-            class_names=self.graph.class_names if encoder else None,
             labels_needed=False,
         )
         if (found.encoder is None) != (encoder is None):
@@ -276,16 +302,17 @@ class Run:
             raise InputError(f"this run was fitted on {expected}; the new graph must be the same")
         if found.relations:
             weights = {relation.name: relation.weight for relation in self.relations}
-            return found.graph.with_adjacency(combine_relations(found.relations, weights))
-        return found.graph
+            combined = combine_relations(found.relations, weights)
+            return replace(found, graph=found.graph.with_adjacency(combined), relations={})
+        return found
 
-    def _known_labels(self, graph: Graph) -> NDArray[np.int64]:
-        """Labels known on another graph: its own, and the run's for nodes with the same id."""
+    def _known_labels(self, graph: Graph, use_labels: bool) -> NDArray[np.int64]:
+        """Labels of the run for nodes with the same id, and those of another graph if asked for."""
         given = self.split.given[0]
         pairs = zip(self.graph.ids[given], self.graph.labels[given], strict=True)
         of_run = {str(node_id): int(code) for node_id, code in pairs}
         codes = {name: code for code, name in enumerate(self.graph.class_names)}
-        labels = graph.labels
+        labels = graph.labels if use_labels else np.full_like(graph.labels, UNKNOWN)
         if "train" in graph.masks:  # labels outside these masks are for evaluation
             used = graph.masks["train"] | graph.masks.get("val", False)
             labels = np.where(used, labels, UNKNOWN)

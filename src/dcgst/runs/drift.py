@@ -1,0 +1,137 @@
+"""How another graph differs from the one that a model was fitted on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dcgst.graph import FeatureMatrix, Graph
+from dcgst.io.encoders import FeatureEncoder
+from dcgst.io.encoders.cells import Cells
+from dcgst.numerics.normalize import random_walk
+
+MOST_UNSEEN = 0.05
+"""Increase of the share of unseen or missing values that counts as drift."""
+
+SMALLEST_EFFECT = 0.25
+"""Difference of means, in standard deviations, that counts as drift."""
+
+NOISE = 3.0
+"""A difference of means is drift if it is so many times as large as by chance."""
+
+DEGREE_FACTOR = 2.0
+"""Factor between the mean numbers of neighbors that counts as drift."""
+
+MOST_ROWS = 100_000
+"""Rows that are compared, evenly spaced."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """One difference between a graph and that of the fit.
+
+    Attributes:
+        what: a column, ``edges`` or ``features of neighbors``.
+        text: the difference, for the user.
+    """
+
+    what: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.text}"
+
+
+def find_drift(
+    fitted: Graph,
+    new: Graph,
+    encoder: FeatureEncoder | None,
+    fitted_table: Mapping[str, Sequence[str]],
+    new_table: Mapping[str, Sequence[str]],
+) -> list[Drift]:
+    """Compare a graph with the one that a model was fitted on.
+
+    Args:
+        fitted: the graph of the fit.
+        new: the other graph, with the same features.
+        encoder: of the columns; None if the graphs have a feature matrix.
+        fitted_table: columns of the node table of the fit; may be empty.
+        new_table: columns of the other node table; may be empty.
+    """
+    found = []
+    start = 0
+    for column in encoder.columns if encoder else ():
+        own = slice(start, start + column.width)
+        start = own.stop
+        if column.name in fitted_table and column.name in new_table:
+            cells = [Cells.of(column.name, t[column.name]) for t in (fitted_table, new_table)]
+            unseen = [float(column.unknown(part).mean()) for part in cells]
+            missing = [part.num_missing / max(1, len(part)) for part in cells]
+            for (before, now), what in ((unseen, "unseen or unreadable"), (missing, "missing")):
+                if now > before + MOST_UNSEEN:
+                    text = f"{now:.0%} of the values are {what}, {before:.0%} in the fit"
+                    found.append(Drift(column.name, text))
+        effect = mean_difference(fitted.features[:, own], new.features[:, own])
+        if effect:
+            found.append(Drift(column.name, f"differs by {effect:.1f} standard deviations"))
+    if encoder is None:
+        effect = mean_difference(fitted.features, new.features)
+        if effect:
+            found.append(Drift("features", f"differ by {effect:.1f} standard deviations"))
+    return [*found, *_edge_drift(fitted, new)]
+
+
+def _edge_drift(fitted: Graph, new: Graph) -> list[Drift]:
+    before, now = (float(graph.degrees.mean()) for graph in (fitted, new))
+    found = []
+    if max(before, now) > DEGREE_FACTOR * min(before, now):
+        text = f"{now:.1f} neighbors on average, {before:.1f} in the fit"
+        found.append(Drift("edges", text))
+    effect = mean_difference(*(neighbor_means(graph) for graph in (fitted, new)))
+    if effect:
+        text = f"differ by {effect:.1f} standard deviations"
+        found.append(Drift("features of neighbors", text))
+    return found
+
+
+def neighbor_means(graph: Graph) -> Any:
+    """``(n, d)`` means of the features over the neighbors."""
+    return random_walk(graph.adjacency).T @ graph.features
+
+
+def mean_difference(fitted: FeatureMatrix, new: FeatureMatrix) -> float:
+    """Distance between two means, in standard deviations; zero if it may be chance.
+
+    Args:
+        fitted: ``(n, d)`` features.
+        new: ``(m, d)`` features.
+    """
+    parts = [_some_rows(matrix) for matrix in (fitted, new)]
+    if min(part.shape[0] for part in parts) < 2:
+        return 0.0
+    means = [np.asarray(part.mean(axis=0)).reshape(-1) for part in parts]
+    variances = [_variance(part, mean) for part, mean in zip(parts, means, strict=True)]
+    distance = float(np.linalg.norm(means[0] - means[1]))
+    chance = sum(v / part.shape[0] for v, part in zip(variances, parts, strict=True)) ** 0.5
+    spread = variances[0] ** 0.5
+    if spread == 0:
+        return distance if distance > 1e-6 else 0.0
+    effect = distance / spread
+    return effect if distance > NOISE * chance and effect > SMALLEST_EFFECT else 0.0
+
+
+def _some_rows(matrix: FeatureMatrix) -> Any:
+    step = -(-matrix.shape[0] // MOST_ROWS) or 1
+    return matrix[::step]
+
+
+def _variance(matrix: Any, mean: NDArray[Any]) -> float:
+    """Sum of the variances of all columns."""
+    wide = np.float64
+    squares = matrix.multiply(matrix) if sp.issparse(matrix) else np.square(matrix, dtype=wide)
+    return float(max(squares.sum() / matrix.shape[0] - np.square(mean).sum(), 0.0))
