@@ -18,6 +18,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from dcgst.cli.config_file import expand
+from dcgst.cli.logs import log, write_json_logs
 from dcgst.errors import InputError
 from dcgst.text import printable
 from dcgst.version import VERSION
@@ -39,6 +41,7 @@ VERBS = {
     "bench": "Measure the accuracy of methods on datasets under one protocol.",
     "reproduce": "Run the experiments of the paper and compare with the published results.",
     "tune": "Search for better settings of a method.",
+    "config": "Write the options of a command to a file for --config.",
     "datasets": "List the datasets.",
     "methods": "List the methods, or the settings of one.",
 }
@@ -49,6 +52,14 @@ OUT_OF_MEMORY = (
     "Error: the memory does not suffice; use a smaller graph, or a machine with more memory. An "
     "interrupted fit continues with --resume."
 )
+
+
+PASS_THROUGH = {
+    "allow_extra_args": True,
+    "ignore_unknown_options": True,
+    "allow_interspersed_args": False,
+}
+"""``config`` takes the options of another command."""
 
 
 class LazyGroup(TyperGroup):
@@ -65,7 +76,9 @@ class LazyGroup(TyperGroup):
             return None
         verb = typer.Typer(add_completion=False, rich_markup_mode=None)
         module = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
-        verb.command(cmd_name)(importlib.import_module(f"dcgst.cli.{module}").command)
+        settings = PASS_THROUGH if cmd_name == "config" else {}
+        function = importlib.import_module(f"dcgst.cli.{module}").command
+        verb.command(cmd_name, context_settings=settings)(function)
         return typer.main.get_command(verb)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -102,6 +115,9 @@ def options(
     memory: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Memory to use at most, like 4GB.")
     ] = None,
+    json_logs: Annotated[
+        bool, typer.Option("--json-logs", help="Print messages and errors as JSON lines.")
+    ] = False,
     version: Annotated[
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
@@ -124,8 +140,9 @@ def main() -> None:
     with contextlib.suppress(OSError):  # the folder may have been deleted
         sys.path.append(os.getcwd())  # for --import MODULE and package.module:Class
     warnings.showwarning = _show_warning  # type: ignore[assignment]
+    write_json_logs("--json-logs" in sys.argv)  # errors before the options are read, too
     try:
-        app(prog_name="dcgst")
+        app(expand(sys.argv[1:], tuple(VERBS)), prog_name="dcgst")
     except InputError as error:
         _fail(f"Error: {error}", BAD_INPUT)
     except SystemExit as stop:
@@ -154,7 +171,7 @@ def main() -> None:
 
 
 def _show_warning(message: Warning | str, *_: Any) -> None:
-    print(printable(f"Warning: {message}."), file=sys.stderr)
+    log(f"Warning: {message}.")
 
 
 def _failure(error: Exception) -> str:
@@ -164,5 +181,5 @@ def _failure(error: Exception) -> str:
 def _fail(message: str, code: int) -> NoReturn:
     if "--debug" in sys.argv:
         print(printable(traceback.format_exc()), file=sys.stderr)
-    print(printable(message), file=sys.stderr)
+    log(message)
     sys.exit(code)

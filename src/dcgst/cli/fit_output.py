@@ -140,7 +140,7 @@ def _show(run: Run, diagnosis: Diagnosis) -> None:
     if run.graph.num_classes > MOST_CLASSES:
         say(f"… and {run.graph.num_classes - MOST_CLASSES} more classes")
     for relation in run.relations:
-        say(relation.describe().capitalize(), wrap=True)
+        say(f"R{relation.describe()[1:]}", wrap=True)
     say(f"Calibration: {run.info['calibration']['description']}.", wrap=True)
     others = "Without the randomly chosen ones: " if run.audited else ""
     say(f"{others}{diagnosis.headline}", wrap=True)

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from dcgst.cli.logs import as_json, log
 from dcgst.engine.progress import reporting_to
 from dcgst.engine.training import Callback, EpochEnd, StageEnd
 from dcgst.errors import InputError
@@ -49,6 +50,9 @@ def say(text: str, to: Console = console, *, wrap: bool = False) -> None:
         to: standard output or standard error.
         wrap: break lines at the screen width; for sentences, not for commands and paths.
     """
+    if to is errors and text.strip() and as_json(text) is not None:
+        log(text)
+        return
     to.print(printable(text), highlight=False, markup=False, soft_wrap=not wrap)
 
 

@@ -25,6 +25,9 @@ RETRIES = 3
 
 TASKS_PER_GPU = 8
 
+SMALLEST_LIMIT = 2**30
+"""Bytes that each task may use, however small the memory limit of the command is."""
+
 CONNECT_SECONDS = 10
 """How long the head node of a cluster may take to answer."""
 
@@ -133,14 +136,14 @@ class RayExecutor(Executor):
                 ) from error
         nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
         cpus = [node["Resources"].get("CPU", 1) for node in nodes if node["Alive"]]
-        self.cpus, self.per_machine = int(sum(cpus)), max(1, int(max(cpus, default=1)))
+        self.cpus, self.per_machine = max(1, int(sum(cpus))), max(1, int(max(cpus, default=1)))
         gpus = 1 / TASKS_PER_GPU if gpu else 0
         self._run = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=RETRIES)(_run)
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Run a function on the cluster."""
         limit = memory_limit()
-        own = None if limit is None else limit // self.per_machine
+        own = None if limit is None else max(limit // self.per_machine, SMALLEST_LIMIT)
         ref = self._run.remote(function, args, kwargs, own)
         future: Future[Any] = ref.future()
         self._refs.add(ref)

@@ -46,6 +46,8 @@ class Columns:
             kind of edges.
         edge_time: column of the time of each edge; older edges count less.
         half_life: days after which an edge counts half, with ``edge_time``.
+        weight_scale: weights w are replaced by ``log2(1 + w / weight_scale)``; zero for no change.
+            None: the median weight if the weights are skewed.
         features: columns to use as features. None: all other columns of the node table.
         ignore: columns not to use as features.
         kinds: what feature columns contain, by name: ``number``, ``flag``, ``date``,
@@ -64,6 +66,7 @@ class Columns:
     edge_type: str | None = None
     edge_time: str | None = None
     half_life: float = 365.0
+    weight_scale: float | None = None
     features: Sequence[str] | None = None
     ignore: Sequence[str] = ()
     kinds: Mapping[str, str] = field(default_factory=dict)
@@ -71,6 +74,8 @@ class Columns:
     def __post_init__(self) -> None:
         if not isinstance(self.kinds, Mapping):
             raise InputError(f"kinds must be a mapping, got {type(self.kinds).__name__}")
+        if not self.half_life > 0:
+            raise InputError(f"the half-life must be more than 0 days, got {self.half_life!r}")
         for name, kind in self.kinds.items():
             if kind not in KINDS:
                 raise InputError(
@@ -141,9 +146,14 @@ def resolve_edge_columns(columns: Columns, edges: Table) -> EdgeColumns:
         edge_type = _guess_type_column(edges, {source, target, weight or ""})
     elif edge_type == NO_COLUMN and edge_type not in edges.columns:
         edge_type = None
-    for name in (edge_type, columns.edge_time):
-        if name is not None:
-            edges.column(name)
+    roles = [name for name in (source, target, weight, edge_type, columns.edge_time) if name]
+    for name in roles:
+        edges.column(name)
+        if roles.count(name) > 1:
+            raise InputError(
+                f"column {name!r} of {edges.path} cannot have two roles; name other columns with "
+                "--source, --target, --weight, --edge-type and --edge-time"
+            )
     return EdgeColumns(source, target, weight, edge_type, columns.edge_time)
 
 

@@ -16,6 +16,9 @@ from dcgst.io.encoders.dates import date_format
 from dcgst.io.table import Table
 from dcgst.io.table_files import column_names
 
+SMALLEST_WEIGHT = 1e-3
+"""Of an edge, however old it is."""
+
 NO_VALUE = "(none)"
 """Kind of edges whose cell is empty."""
 
@@ -30,6 +33,7 @@ class Edges:
         num_dropped: number of edges that were dropped because of an unknown node id.
         types: ``(E,)`` kind of each edge; None if there is one kind.
         notes: how weights were scaled.
+        weight_scale: of :class:`Columns`.
     """
 
     pairs: NDArray[np.int64]
@@ -37,6 +41,7 @@ class Edges:
     num_dropped: int
     types: NDArray[np.str_] | None = None
     notes: tuple[str, ...] = ()
+    weight_scale: float = 0.0
 
 
 def read_edges(
@@ -46,6 +51,7 @@ def read_edges(
     *,
     drop_unknown: bool = False,
     half_life: float = 365.0,
+    weight_scale: float | None = None,
 ) -> Edges:
     """Look up both ends of each edge among the node ids.
 
@@ -55,13 +61,14 @@ def read_edges(
         columns: source, target, weight, type and time column.
         drop_unknown: drop edges with unknown node ids instead of raising an error.
         half_life: days after which an edge counts half, if there is a time column.
+        weight_scale: of :class:`Columns`.
 
     Example:
         >>> from pathlib import Path
         >>> table = Table(Path("edges.csv"), {"u": ["a", "b"], "v": ["b", "c"]}, [2, 3])
         >>> read_edges(table, ["a", "b"], EdgeColumns("u", "v"), drop_unknown=True)
         Edges(pairs=array([[0],
-               [1]]), weights=None, num_dropped=1, types=None, notes=())
+               [1]]), weights=None, num_dropped=1, types=None, notes=(), weight_scale=0.0)
     """
     position = {node_id: index for index, node_id in enumerate(ids)}
     ends = [edges.column(columns.source), edges.column(columns.target)]
@@ -83,9 +90,12 @@ def read_edges(
         )
     notes = []
     weights = None if columns.weight is None else _read_weights(edges, columns.weight, rows)
+    scale = 0.0
     if weights is not None:
-        weights, scaled = scale_weights(weights)
-        notes += [f"weights: {scaled}"] if scaled else []
+        scale = scale_of_weights(weights) if weight_scale is None else weight_scale
+    if weights is not None and scale:
+        weights = np.log2(1 + weights / scale)
+        notes.append(f"weights are skewed: logarithms of 1 + weight / {scale:g}")
     if columns.edge_time is not None:
         recent, note = _recency(edges, columns.edge_time, rows, half_life)
         weights = recent if weights is None else weights * recent
@@ -94,7 +104,7 @@ def read_edges(
     if columns.edge_type is not None:
         texts = edges.column(columns.edge_type)
         types = np.array([texts[row] or NO_VALUE for row in rows])
-    return Edges(pairs, weights, len(edges) - len(rows), types, tuple(notes))
+    return Edges(pairs, weights, len(edges) - len(rows), types, tuple(notes), scale)
 
 
 def has_header(edges: Table, ids: Sequence[str]) -> bool:
@@ -126,26 +136,21 @@ def _read_weights(edges: Table, column: str, rows: NDArray[np.int64]) -> NDArray
     return weights
 
 
-def scale_weights(weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], str]:
-    """Replace skewed weights, such as amounts of money, by logarithms; also returns a note.
+def scale_of_weights(weights: NDArray[np.float64]) -> float:
+    """The median of skewed weights, such as amounts of money; zero if they are not skewed.
 
     Example:
-        >>> scale_weights(np.array([1.0, 2.0, 3.0]))[1]
-        ''
-        >>> scale_weights(np.array([1.0] * 20 + [1e6]))[1]
-        'logarithms of 1 + weight / median, because they are skewed'
+        >>> scale_of_weights(np.array([1.0, 2.0, 3.0]))
+        0.0
+        >>> scale_of_weights(np.array([5.0] * 20 + [1e6]))
+        5.0
     """
     positive = weights[weights > 0]
     if positive.size < 2 or positive.std() == 0:
-        return weights, ""
+        return 0.0
     scaled = positive / positive.max()
     skewness = float((((scaled - scaled.mean()) / scaled.std()) ** 3).mean())
-    if skewness <= SKEWED:
-        return weights, ""
-    return (
-        np.log1p(weights / np.median(positive)) / np.log(2),
-        "logarithms of 1 + weight / median, because they are skewed",
-    )
+    return float(np.median(positive)) if skewness > SKEWED else 0.0
 
 
 def _recency(
@@ -166,8 +171,11 @@ def _recency(
             f"{edges.where(row)}: the time in column {column!r} cannot be read, got "
             f"{edges.column(column)[row]!r}; fix it, or remove the edge"
         )
-    age = days.max() - days
-    return 0.5 ** (age / half_life), f"edges count half after {half_life:g} days, by {column!r}"
+    # One time in the far future must not make all other edges old.
+    latest = np.quantile(days, 0.99) if len(days) > 100 else days.max()
+    age = np.maximum(latest - days, 0)
+    weights = np.maximum(0.5 ** (age / half_life), SMALLEST_WEIGHT)
+    return weights, f"edges count half after {half_life:g} days, by {column!r}"
 
 
 def _suggest_id(unknown_id: str, known: Mapping[str, int]) -> str:

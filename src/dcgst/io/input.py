@@ -41,7 +41,7 @@ class Input:
         notes: what was guessed, changed or dropped, for the user.
         audited: whether validation labels are those of randomly chosen nodes.
         store: the store that the graph is in; None if it is in memory.
-        relations: ``(n, n)`` adjacency of each kind of edges by name; empty if there is one kind.
+        relations: ``(n, n)`` adjacency of each kind of edges by name; empty if there are no kinds.
     """
 
     graph: Graph

@@ -231,7 +231,12 @@ def _from_tables(
     edge_columns = resolve_edge_columns(columns, edges)
     notes += describe_edge_columns(columns, edge_columns, edges)
     links = read_edges(
-        edges, ids, edge_columns, drop_unknown=drop_unknown, half_life=columns.half_life
+        edges,
+        ids,
+        edge_columns,
+        drop_unknown=drop_unknown,
+        half_life=columns.half_life,
+        weight_scale=columns.weight_scale,
     )
     notes += links.notes
     if links.num_dropped:
@@ -266,6 +271,7 @@ def _from_tables(
             columns,
             **asdict(node_columns),
             **{key: name or getattr(columns, key) for key, name in asdict(edge_columns).items()},
+            weight_scale=links.weight_scale,
         ),
         {name: values for name, values in nodes.columns.items() if name != node_columns.label},
         (*notes, *graph.notes),
@@ -274,10 +280,8 @@ def _from_tables(
 
 
 def _relations(edges: Edges, num_nodes: int) -> dict[str, sp.csr_array]:
-    """The adjacency of each kind of edges; empty if there is one kind."""
+    """The adjacency of each kind of edges; empty if there is no column of kinds."""
     names = [] if edges.types is None else sorted(set(edges.types.tolist()), key=natural_order)
-    if len(names) < 2:
-        return {}
     if len(names) > MOST_RELATIONS:
         raise InputError(
             f"there are {len(names):,} kinds of edges, at most {MOST_RELATIONS} are possible; name "
@@ -287,7 +291,9 @@ def _relations(edges: Edges, num_nodes: int) -> dict[str, sp.csr_array]:
     for name in names:
         own = edges.types == name
         weights = None if edges.weights is None else edges.weights[own]
-        found[name] = clean_edges(edges.pairs[:, own], weights, num_nodes)[0]
+        matrix = clean_edges(edges.pairs[:, own], weights, num_nodes)[0]
+        if matrix.nnz:
+            found[name] = matrix
     return found
 
 

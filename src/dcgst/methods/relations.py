@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,8 +21,9 @@ from dcgst.methods.gaussian_process import (
     scale_of_logits,
     spread_over_classes,
 )
-from dcgst.numerics.graph_tensors import GraphTensors
-from dcgst.numerics.propagation import DEGREE, HOPS
+from dcgst.numerics.columns import weight_columns
+from dcgst.numerics.normalize import random_walk, to_features, unit_rows
+from dcgst.numerics.sparse import SparseMatrix
 
 STEPS, STRENGTH = 60, 0.3
 """Steps of the fit of the kernel, and strength of the prior of its weights."""
@@ -29,8 +31,11 @@ STEPS, STRENGTH = 60, 0.3
 SMALLEST = 0.2
 """Relations with a smaller share of the largest weight are left out."""
 
-SMALLEST_GAIN = 1.0
-"""A smaller gain in log-likelihood of all labels is noise."""
+ERRORS = 2.0
+"""A gain in likelihood counts if it is so many standard errors above zero."""
+
+OTHER_NODES = 400
+"""Nodes besides the labeled ones, by which distances are scaled."""
 
 
 @dataclass(frozen=True)
@@ -69,55 +74,78 @@ def weigh_relations(
 ) -> list[Relation]:
     """Weigh the relations of a graph by how much they help to predict the labels.
 
-    The weight of a relation is the gain in log-likelihood of left-out labels, when a Gaussian
-    process reads, besides the features of a node, their means over its neighbors and its number of
-    neighbors. If no relation gains anything, all have the same weight.
+    A Gaussian process predicts each label from all others. It reads the features of a node, their
+    means over its neighbors after one and two steps, and its number of neighbors, in one relation
+    or in all of them together. The relations are told apart only if the best one is better than
+    all together by more than :data:`ERRORS` standard errors. Then the weight of each is its gain
+    in log-likelihood over features alone; else all have weight one.
 
     Args:
-        graph: the graph; its adjacency is not used.
+        graph: the graph, with the edges of all relations.
         relations: ``(n, n)`` symmetric adjacency of each relation.
         labeled: ``(n,)`` bool, nodes whose labels are used.
     """
-    gains = _gains(graph, relations, labeled)
-    largest = max(gains.values())
-    kept = dict.fromkeys(relations, 1.0)
-    if largest > SMALLEST_GAIN:
-        shares = {name: gain / largest for name, gain in gains.items()}
-        kept = {name: share if share >= SMALLEST else 0.0 for name, share in shares.items()}
+    weights = dict.fromkeys(relations, 1.0)
+    sample = _Sample.of(graph, labeled)
+    alone, together = sample.log_likelihood(None), sample.log_likelihood(graph.adjacency)
+    each = {name: sample.log_likelihood(matrix) for name, matrix in relations.items()}
+    best = max(each, key=lambda name: float(each[name].sum()))
+    if is_above(each[best], together):
+        gains = {name: float((own - alone).sum()) for name, own in each.items()}
+        weights = {
+            name: round(gain / gains[best], 2)
+            if gain >= SMALLEST * gains[best] and is_above(each[name], alone)
+            else 0.0
+            for name, gain in gains.items()
+        }
+        weights[best] = 1.0
     return [
-        describe_relation(name, matrix, graph, labeled, kept[name])
+        describe_relation(name, matrix, graph, labeled, weights[name])
         for name, matrix in relations.items()
     ]
 
 
+def is_above(left: Tensor, right: Tensor) -> bool:
+    """Whether log-likelihoods ``(m,)`` of the same labels are higher, beyond chance."""
+    difference = left - right
+    error = float(difference.std()) * float(len(difference)) ** 0.5
+    return bool(float(difference.sum()) > max(ERRORS * error, 1e-6))
+
+
 def combine_relations(
     relations: Mapping[str, sp.csr_array], weights: Mapping[str, float]
-) -> sp.csr_array:
-    """The weighted sum of adjacency matrices, each divided by its mean degree.
+) -> sp.csr_array | None:
+    """The weighted sum of adjacency matrices; None if all have the same weight.
+
+    The others are scaled to the mean weight of a node's edges in the relation of weight one.
 
     Args:
         relations: ``(n, n)`` adjacency of each relation.
-        weights: of some relations by name; others are left out.
+        weights: of the relations of the fit by name; other relations are left out.
     """
+    if all(weights.get(name) == 1.0 for name in relations):
+        return None
     used = {name: weights[name] for name in relations if weights.get(name, 0) > 0}
     if not used:
         raise InputError(
-            f"none of the relations {', '.join(relations)} is one of those of the fit: "
+            f"none of the relations {', '.join(relations)} is one of those that the fit uses: "
             f"{', '.join(name for name, weight in weights.items() if weight > 0)}"
         )
-    if len(used) == 1:
-        (name,) = used
-        return relations[name]
+    means = {name: _mean_degree(relations[name]) for name in used}
+    largest = max(used, key=lambda name: used[name])
     total: sp.csr_array | None = None
     for name, weight in used.items():
-        matrix = relations[name]
-        connected = int((np.diff(matrix.indptr) > 0).sum())
-        own = matrix * np.float32(weight * connected / max(float(matrix.sum()), 1e-30))
+        factor = np.float32(weight * means[largest] / means[name])
+        own = relations[name] if factor == 1 else relations[name] * factor
         total = own if total is None else total + own
-    assert total is not None
-    combined = sp.csr_array(total.astype(np.float32))
+    combined = sp.csr_array(total)
     combined.sort_indices()
-    return combined
+    return combined.astype(np.float32)
+
+
+def _mean_degree(matrix: sp.csr_array) -> float:
+    """Mean weight of the edges of a node that has any."""
+    return float(matrix.sum()) / max(1, int((np.diff(matrix.indptr) > 0).sum()))
 
 
 def describe_relation(
@@ -137,41 +165,64 @@ def describe_relation(
     return Relation(name, int(matrix.nnz // 2), coverage, homophily, by_chance, weight)
 
 
-def _gains(
-    graph: Graph, relations: Mapping[str, sp.csr_array], labeled: NDArray[np.bool_]
-) -> dict[str, float]:
-    """Log-likelihood of left-out labels with each relation, minus that with features alone."""
-    labels = torch.tensor(np.where(labeled, graph.labels, UNKNOWN))
-    nodes = spread_over_classes(labels, graph.num_classes, KERNEL_LABELS)
-    alone: float | None = None
-    gains = {}
-    for name, matrix in relations.items():
-        blocks = GraphTensors(graph.features, matrix).propagated
-        if alone is None:
-            features = {HOPS[0]: blocks[HOPS[0]]}
-            alone = left_out_log_likelihood(features, nodes, labels, graph.num_classes)
-        own = {block: blocks[block] for block in (*HOPS[:3], DEGREE)}
-        gains[name] = left_out_log_likelihood(own, nodes, labels, graph.num_classes) - alone
-    return gains
+@dataclass(frozen=True)
+class _Sample:
+    """Labeled nodes and some others, in the order of their ids.
 
-
-def left_out_log_likelihood(
-    blocks: dict[str, Tensor], nodes: Tensor, labels: Tensor, num_classes: int
-) -> float:
-    """Log-likelihood of labels, each predicted by a Gaussian process from all others.
-
-    Args:
-        blocks: ``(n, d)`` features by name; their weights in the kernel are learned.
-        nodes: labeled nodes.
-        labels: ``(n,)`` class codes.
+    Attributes:
+        x: ``(n, d)`` weighted features of all nodes, in rows of length one.
+        nodes: positions of the labeled nodes, then of the others.
+        labels: ``(m,)`` class codes of the labeled nodes.
         num_classes: number of classes.
     """
-    own = labels[nodes]
-    targets = F.one_hot(own, num_classes).double()
-    targets = targets - targets.mean(0)
-    kernel = Kernel(blocks, nodes)
-    kernel.fit(targets, STEPS, STRENGTH)
-    inverse = kernel.matrix().inverse()
-    left_out = targets - (inverse @ targets) / inverse.diagonal()[:, None]
-    log_proba = (scale_of_logits(left_out, own) * left_out).log_softmax(-1)
-    return float(log_proba[torch.arange(len(own)), own].sum())
+
+    x: sp.csr_array
+    nodes: NDArray[np.int64]
+    labels: Tensor
+    num_classes: int
+
+    @classmethod
+    def of(cls, graph: Graph, labeled: NDArray[np.bool_]) -> _Sample:
+        order = graph.id_order
+        codes = torch.tensor(np.where(labeled, graph.labels, UNKNOWN)[order])
+        chosen = order[spread_over_classes(codes, graph.num_classes, KERNEL_LABELS).numpy()]
+        others = order[:: max(1, graph.num_nodes // OTHER_NODES)]
+        features = unit_rows(weight_columns(to_features(graph.features)))
+        x = features.to_scipy() if isinstance(features, SparseMatrix) else features.numpy()
+        nodes = np.concatenate([chosen, others])
+        return cls(x, nodes, torch.tensor(graph.labels[chosen]), graph.num_classes)
+
+    def log_likelihood(self, matrix: sp.csr_array | None) -> Tensor:
+        """``(m,)`` of each label, predicted by a Gaussian process from all others.
+
+        Args:
+            matrix: the edges; None for features alone.
+        """
+        blocks = {"features": self.x[self.nodes]}
+        degrees = None
+        if matrix is not None:
+            walk = random_walk(matrix).T.tocsr()  # rows sum to one
+            step = walk[self.nodes]
+            blocks |= {"1 hop": step @ self.x, "2 hops": (step @ walk) @ self.x}
+            degrees = torch.tensor(np.log1p(np.diff(matrix.indptr)[self.nodes]))[:, None].float()
+        dense = {name: _centered(block) for name, block in blocks.items()}
+        if degrees is not None and float(degrees.std()) > 0:
+            dense["degree"] = (degrees - degrees.mean()) / degrees.std()
+        return self._left_out(dense)
+
+    def _left_out(self, blocks: dict[str, Tensor]) -> Tensor:
+        targets = F.one_hot(self.labels, self.num_classes).double()
+        targets = targets - targets.mean(0)
+        kernel = Kernel(blocks, torch.arange(len(self.labels)))
+        kernel.fit(targets, STEPS, STRENGTH)
+        inverse = kernel.matrix().inverse()
+        left_out = targets - (inverse @ targets) / inverse.diagonal()[:, None]
+        log_proba = (scale_of_logits(left_out, self.labels) * left_out).log_softmax(-1)
+        return log_proba[torch.arange(len(self.labels)), self.labels]
+
+
+def _centered(block: Any) -> Tensor:
+    """Rows of length one after centering."""
+    dense = block.toarray() if sp.issparse(block) else np.asarray(block)
+    rows = torch.tensor(dense, dtype=torch.float32)
+    return F.normalize(rows - rows.mean(0), dim=-1)

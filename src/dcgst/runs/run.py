@@ -300,10 +300,11 @@ class Run:
         if (found.encoder is None) != (encoder is None):
             expected = "node and edge tables" if encoder else "a graph with a feature matrix"
             raise InputError(f"this run was fitted on {expected}; the new graph must be the same")
-        if found.relations:
+        if found.relations and self.relations:
             weights = {relation.name: relation.weight for relation in self.relations}
             combined = combine_relations(found.relations, weights)
-            return replace(found, graph=found.graph.with_adjacency(combined), relations={})
+            if combined is not None:
+                return replace(found, graph=found.graph.with_adjacency(combined), relations={})
         return found
 
     def _known_labels(self, graph: Graph, use_labels: bool) -> NDArray[np.int64]:

@@ -86,6 +86,8 @@ class ColumnEncoder(ABC):
         found = self.encode(cells)
         if self.missing:
             absent = cells.map(lambda text: float(text == ""))
+            if isinstance(self, NumberEncoder | DateEncoder):  # what cannot be read is missing
+                absent = np.maximum(absent, self.unknown(cells))
             found = sp.csr_array(sp.hstack([found, sp.csr_array(absent[:, None])], format="csr"))
         return found * self.weight if self.weight != 1.0 else found
 
@@ -237,7 +239,8 @@ class DateEncoder(ColumnEncoder):
         days = self.days(cells)
         known = ~np.isnan(days)
         days = np.where(known, days, self.mean)
-        columns = [] if self.form == "clock" else [(days - self.mean) / self.std]
+        elapsed = np.clip((days - self.mean) / self.std, -LARGEST, LARGEST)
+        columns = [] if self.form == "clock" else [elapsed]
         for part in self.parts:
             angle = 2 * np.pi * circle(days, part)
             columns += [np.sin(angle) * known, np.cos(angle) * known]

@@ -11,6 +11,7 @@ from dcgst.engine.progress import Report
 from dcgst.errors import InputError
 from dcgst.files import write_text
 from dcgst.io.columns import (
+    NO_COLUMN,
     Columns,
     describe_edge_columns,
     describe_node_columns,
@@ -75,6 +76,12 @@ def import_tables(
     if not header:
         edge_head = header_as_row(edge_head)
         notes.append(f"{edges.name} has no header: its first line is read as an edge")
+    if columns.edge_type not in (None, NO_COLUMN) or columns.edge_time is not None:
+        raise InputError(
+            "a store has one kind of edges and no times; import the edges of one kind, or fit the "
+            "tables themselves"
+        )
+    columns = replace(columns, edge_type=NO_COLUMN)
     edge_columns = resolve_edge_columns(columns, edge_head)
     notes += describe_edge_columns(columns, edge_columns, edge_head)
     plan = Plan(
@@ -106,7 +113,9 @@ def import_tables(
         index=linked["index"],
         num_values=encoded["num_values"],
         class_names=tuple(encoded["class_names"]),
-        columns=replace(columns, **asdict(node_columns), **asdict(edge_columns)),
+        columns=replace(
+            columns, **asdict(node_columns), **{**asdict(edge_columns), "edge_type": NO_COLUMN}
+        ),
         encoder=FeatureEncoder.from_json(encoded["encoder"]),
         weighted=linked["weighted"],
         notes=tuple(notes),

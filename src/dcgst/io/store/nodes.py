@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -113,9 +114,9 @@ def fit_columns(job: Job) -> tuple[FeatureEncoder, list[str]]:
     notes = list(encoder.notes)
     for column in encoder.columns:
         own = found.get(column.name)
-        if column.kind == CATEGORY:
+        if isinstance(column, TokenEncoder) and column.kind == CATEGORY:
             values = job.database.categories("nodes", column.name)
-            exact.append(TokenEncoder(column.name, CATEGORY, "value", values=values))
+            exact.append(replace(column, values=values))
         elif own is not None and column.name in flags and (own.binary or own.wrong):
             exact.append(column)
         elif own is not None:

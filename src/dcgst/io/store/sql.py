@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from dcgst.errors import InputError
-from dcgst.io.encoders.columns import MAX_VALUES
+from dcgst.graph.checks import MAX_MAGNITUDE
+from dcgst.io.encoders.columns import MAX_VALUES, MIN_ROWS
 from dcgst.io.table import MISSING_VALUES
 from dcgst.io.table_files import is_parquet
 
@@ -33,7 +34,7 @@ def clean(column: str) -> str:
 def number_of(column: str) -> str:
     """The finite number in a cell; null if it is missing or no number."""
     value = f"try_cast({name_of(column)} as double)"
-    return f"case when isfinite({value}) then {value} end"
+    return f"case when abs({value}) <= {MAX_MAGNITUDE!r} then {value} end"
 
 
 def source_of(path: Path, names: Sequence[str], delimiter: str, *, header: bool) -> str:
@@ -131,7 +132,10 @@ class Database:
         parts = []
         for column, median in columns.items():
             number, text = number_of(column), clean(column)
-            scaled = f"ln(1 + greatest({number}, 0) / {median!r})" if median else number
+            scaled = number
+            if median:  # the greatest of null and zero is zero
+                logarithm = f"ln(1 + greatest({number}, 0) / {median!r})"
+                scaled = f"case when {number} is not null then {logarithm} end"
             wrong = f"{number} is null and {text} is not null"
             parts += [
                 f"avg({scaled})",
@@ -150,11 +154,14 @@ class Database:
 
     def categories(self, table: str, column: str) -> tuple[str, ...]:
         """The most frequent values of a column, sorted."""
-        query = (
-            f"select {clean(column)} as value from {table} where value is not null group by 1 "
-            f"order by count(*) desc, 1 limit {MAX_VALUES}"
-        )
-        return tuple(sorted(self.arrow(query)["value"].to_pylist()))
+        values: list[str] = []
+        for least in (MIN_ROWS, 1):  # all values, if each is in one row
+            query = (
+                f"select {clean(column)} as value from {table} where value is not null group by 1 "
+                f"having count(*) >= {least} order by count(*) desc, 1 limit {MAX_VALUES}"
+            )
+            values = values or self.arrow(query)["value"].to_pylist()
+        return tuple(sorted(values))
 
     def _run(self, query: str) -> Any:
         return self._read(lambda: self._connection.execute(query))

@@ -37,7 +37,7 @@ MOST_DENSE = 100_000_000
 """Sparse features of labeled nodes are made dense if they have at most so many entries."""
 
 SPARSE = 0.1
-"""Sparse features of few labeled nodes stay sparse on a CPU if less than this share is not zero."""
+"""Sparse features stay sparse on a CPU if less than this share is not zero."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -194,9 +194,8 @@ class Network:
 
     @staticmethod
     def _stays_sparse(x: SparseMatrix, labels: Tensor) -> bool:
-        few = int((labels >= 0).sum(1).amax()) <= ROWS_PER_EPOCH
         sparse = x.pattern.num_entries < SPARSE * x.shape[0] * x.shape[1]
-        return few and sparse and labels.device.type == "cpu"
+        return sparse and labels.device.type == "cpu"
 
     def _loss_of_sparse_rows(
         self, x: SparseMatrix, labels: Tensor, seeds: Sequence[int]
@@ -204,19 +203,30 @@ class Network:
         """The loss of the labeled rows; only the stored features are dropped and multiplied."""
         rows, targets = own_rows(labels)
         counts = (targets >= 0).sum(1).tolist()
-        streams = Streams(seeds, labels.device, counts)
-        parts = [x.select_rows(own[:count]) for own, count in zip(rows, counts, strict=True)]
+        used = [min(count, ROWS_PER_EPOCH) for count in counts]
+        streams = Streams(seeds, labels.device, used)
+        batches = Streams([derive(seed, Purpose.BATCHES) for seed in seeds], labels.device)
+        everything = [x.select_rows(own[:count]) for own, count in zip(rows, used, strict=True)]
 
-        def product(fit: int, part: SparseMatrix) -> Tensor:
-            dropped = drop_features(part, self.model.dropout, streams.of(fit))
-            return project(dropped, self.model.weight1[fit : fit + 1])
+        def draw(fit: int) -> tuple[SparseMatrix, Tensor]:
+            """Rows of one fit and their labels: all, or some at random."""
+            if counts[fit] <= ROWS_PER_EPOCH:
+                return everything[fit], targets[fit, : counts[fit]]
+            numbers = batches.of(fit).uniform(ROWS_PER_EPOCH)[0]
+            positions = (numbers * counts[fit]).long()
+            return x.select_rows(rows[fit, positions]), targets[fit, positions]
 
         def compute() -> Tensor:
-            products = [product(fit, part) for fit, part in enumerate(parts)]
-            most = targets.shape[1]
-            padded = [F.pad(own, (0, 0, 0, most - own.shape[1])) for own in products]
-            first = Projected(padded[0] if len(padded) == 1 else torch.cat(padded))
-            return cross_entropy(self.model(first, self.operator, streams).logits, targets)
+            products, wanted = [], []
+            for fit, count in enumerate(used):
+                part, own = draw(fit)
+                dropped = drop_features(part, self.model.dropout, streams.of(fit))
+                product = project(dropped, self.model.weight1[fit : fit + 1])
+                products.append(F.pad(product, (0, 0, 0, max(used) - count)))
+                wanted.append(F.pad(own, (0, max(used) - count), value=-1))
+            first = Projected(products[0] if len(products) == 1 else torch.cat(products))
+            logits = self.model(first, self.operator, streams).logits
+            return cross_entropy(logits, torch.stack(wanted))
 
         return compute
 

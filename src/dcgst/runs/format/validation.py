@@ -19,6 +19,7 @@ from dcgst.io import Columns, FeatureEncoder
 from dcgst.memory import forget
 from dcgst.methods import METHODS
 from dcgst.methods.core.trace import NOT_LABELED
+from dcgst.methods.relations import Relation
 from dcgst.numerics.arrays import row_ranges
 from dcgst.runs.format.layout import (
     ALWAYS,
@@ -96,10 +97,10 @@ def check_info(info: Mapping[str, Any]) -> None:
     if "seconds" in info:
         _check_number("seconds", info["seconds"])
     columns = Columns.from_json(info["columns"])
-    for name in ("id", "label", "source", "target", "weight"):
+    for name in ("id", "label", "source", "target", "weight", "edge_type", "edge_time"):
         _check_text(f"columns.{name}", getattr(columns, name), optional=True)
-    if not isinstance(columns.kinds, dict):
-        raise TypeError(f"columns.kinds is {type(columns.kinds).__name__}")
+    for relation in info.get("relations", []):
+        _check_number("weight of a relation", Relation(**relation).weight, above=-1)
     for name in ("features", "ignore"):
         names = getattr(columns, name)
         for column in () if names is None else _sequence(f"columns.{name}", names):
