@@ -37,7 +37,7 @@ def test_bench_prints_json_with_all_fields_of_a_record():
 def test_bench_prints_a_table_with_settings_from_a_file(tmp_path):
     path = tmp_path / "settings.toml"
     path.write_text("[gcn]\nepochs = 5\nbackbone = 'sage'\n")
-    done = dcgst("bench", "--method", "gcn", *SMALL, "--config", path)
+    done = dcgst("bench", "--method", "gcn", *SMALL, "--settings", path)
     assert done.code == 0, done.err
     assert "gcn (sage)" in done.out
     assert "3/class" in done.out
@@ -86,7 +86,7 @@ def test_invalid_settings_are_reported_before_any_training():
 def test_mistakes_in_a_settings_file_are_reported(text, message, tmp_path):
     path = tmp_path / "settings.toml"
     path.write_text(text)
-    done = dcgst("bench", "--config", path)
+    done = dcgst("bench", "--settings", path)
     assert (done.code, message in done.words) == (2, True), done.err
 
 
@@ -99,7 +99,7 @@ def test_mistakes_in_a_settings_file_are_reported(text, message, tmp_path):
         (["--set", "hidden"], "--set needs name=value, got 'hidden'"),
         (["--set", "widht=3"], "unknown setting of gcn, dcgst 'widht'"),
         (["--set", "hidden=wide"], "hidden must be a whole number, got 'wide'"),
-        (["--config", "missing.toml"], "missing.toml cannot be read: No such file"),
+        (["--settings", "missing.toml"], "missing.toml cannot be read: No such file"),
         (["--preset", "best"], "unknown preset of gcn 'best'"),
         (["--suite", "--sampler", "degree"], "leave out --rate, --per-class, --sampler, --preset"),
         ([*SMALL, "--results", "b.jsonl"], "--results, --workers and --ray belong to --suite"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dcgst.errors import InputError
@@ -91,7 +93,7 @@ def test_given_columns_are_used_without_notes(write_tables):
     assert found.graph.ids.tolist() == ["a", "b", "c"]
     assert found.graph.class_names == ("x", "y")
     assert found.graph.adjacency[0, 1] == 2.5
-    assert found.columns == columns
+    assert found.columns == replace(columns, weight_scale=0.0)
     assert not any(note.startswith(("id:", "label:", "edges:", "weight:")) for note in found.notes)
 
 

@@ -61,6 +61,28 @@ def same(store, tables, **options) -> None:
     assert found.id_order.tolist() == list(range(found.num_nodes))
 
 
+def test_skewed_numbers_rare_values_and_huge_numbers_as_in_memory(tmp_path):
+    """Missing values are not zeros, values in one row are no categories, 1e300 is missing."""
+    rng = np.random.default_rng(0)
+    rows = ["id,amount,color,label"]
+    for i in range(80):
+        amount = "" if i % 5 == 0 else "1e300" if i == 7 else f"{rng.lognormal(2, 2):.3f}"
+        color = "" if i % 6 == 0 else "once" if i == 8 else ["red", "blue"][i % 2]
+        rows.append(f"n{i:02d},{amount},{color},{'ab'[i % 2] if i < 10 else ''}")
+    (tmp_path / "nodes.csv").write_text("\n".join(rows))
+    edges = [f"n{i:02d},n{(i + 1) % 80:02d},k{i % 2}" for i in range(80)]
+    (tmp_path / "edges.csv").write_text("\n".join(["source,target,type", *edges]))
+    notes = import_tables(tmp_path / "nodes.csv", tmp_path / "edges.csv", tmp_path / "g.store")
+    assert "columns of edges.csv not used: type" in notes
+    stored = read(tmp_path / "g.store")
+    expected = read(tmp_path / "nodes.csv", tmp_path / "edges.csv", Columns(edge_type="none"))
+    for own, other in zip(stored.encoder.columns, expected.encoder.columns, strict=True):
+        assert own.size == other.size
+        assert own.missing == other.missing
+    found, wanted = (sp.csr_array(data.graph.features).toarray() for data in (stored, expected))
+    np.testing.assert_allclose(found, wanted, atol=2e-3)
+
+
 def test_the_same_graph_as_in_memory(tables, tmp_path):
     out = tmp_path / "g.store"
     notes = import_tables(*tables, out, Columns(label="label", kinds={"note": "text"}))

@@ -41,7 +41,7 @@ VERBS = {
     "bench": "Measure the accuracy of methods on datasets under one protocol.",
     "reproduce": "Run the experiments of the paper and compare with the published results.",
     "tune": "Search for better settings of a method.",
-    "config": "Write the options of a command to a file for --config.",
+    "config": "Write the options of a command to a file that --config reads.",
     "datasets": "List the datasets.",
     "methods": "List the methods, or the settings of one.",
 }

@@ -79,7 +79,8 @@ def command(
     first_run: Annotated[int, typer.Option(help="Number of the first run.")] = 0,
     preset: Annotated[str, typer.Option(help="Named settings of the method.")] = "default",
     config: Annotated[
-        Path | None, typer.Option(help="TOML file with a table of settings per method.")
+        Path | None,
+        typer.Option("--settings", help="TOML file with a table of settings per method."),
     ] = None,
     settings: Annotated[
         list[str] | None,

@@ -76,33 +76,39 @@ def weigh_relations(
 
     A Gaussian process predicts each label from all others. It reads the features of a node, their
     means over its neighbors after one and two steps, and its number of neighbors, in one relation
-    or in all of them together. The relations are told apart only if the best one is better than
-    all together by more than :data:`ERRORS` standard errors. Then the weight of each is its gain
-    in log-likelihood over features alone; else all have weight one.
+    or in all of them together. The weight of a relation is its gain in log-likelihood over features
+    alone. The weights are used only if the weighted edges are better than all edges by more than
+    :data:`ERRORS` standard errors; else all relations have weight one.
 
     Args:
         graph: the graph, with the edges of all relations.
         relations: ``(n, n)`` symmetric adjacency of each relation.
         labeled: ``(n,)`` bool, nodes whose labels are used.
     """
-    weights = dict.fromkeys(relations, 1.0)
     sample = _Sample.of(graph, labeled)
     alone, together = sample.log_likelihood(None), sample.log_likelihood(graph.adjacency)
     each = {name: sample.log_likelihood(matrix) for name, matrix in relations.items()}
-    best = max(each, key=lambda name: float(each[name].sum()))
-    if is_above(each[best], together):
-        gains = {name: float((own - alone).sum()) for name, own in each.items()}
-        weights = {
-            name: round(gain / gains[best], 2)
-            if gain >= SMALLEST * gains[best] and is_above(each[name], alone)
-            else 0.0
-            for name, gain in gains.items()
-        }
-        weights[best] = 1.0
+    weights = _by_gain({name: own - alone for name, own in each.items()})
+    combined = combine_relations(relations, weights)
+    if combined is None or not is_above(sample.log_likelihood(combined), together):
+        weights = dict.fromkeys(relations, 1.0)
     return [
         describe_relation(name, matrix, graph, labeled, weights[name])
         for name, matrix in relations.items()
     ]
+
+
+def _by_gain(gains: Mapping[str, Tensor]) -> dict[str, float]:
+    """Weights in proportion to the sums of gains ``(m,)``; zero if they may be chance."""
+    totals = {name: float(gain.sum()) for name, gain in gains.items()}
+    best = max(totals, key=lambda name: totals[name])
+    weights = {
+        name: round(total / totals[best], 2)
+        if total >= SMALLEST * totals[best] > 0 and is_above(gains[name], 0 * gains[name])
+        else 0.0
+        for name, total in totals.items()
+    }
+    return {**weights, best: 1.0}
 
 
 def is_above(left: Tensor, right: Tensor) -> bool:

@@ -1,0 +1,71 @@
+"""Options in files, and messages as JSON lines."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+
+import pytest
+
+from tests.cli.helpers import dcgst
+
+
+def test_a_file_of_options_does_the_same(tables, tmp_path):
+    options = (tables / "nodes.csv", tables / "edges.csv", "--label", "kind", "--method", "em",
+               "--out", tmp_path / "run", "--kind", "w=number", "--kind", "x1=number")  # fmt: skip
+    written = dcgst("config", "--save", tmp_path / "run.toml", "fit", *options)
+    assert written.code == 0, written.err
+    content = tomllib.loads((tmp_path / "run.toml").read_text())
+    assert content["fit"]["inputs"] == [str(tables / "nodes.csv"), str(tables / "edges.csv")]
+    assert content["fit"]["kind"] == ["w=number", "x1=number"]
+    done = dcgst("fit", "--config", tmp_path / "run.toml")
+    assert done.code == 0, done.err
+    info = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert info["method"] == "em"
+    assert info["columns"]["kinds"] == {"w": "number", "x1": "number"}
+    other = dcgst("fit", f"--config={tmp_path / 'run.toml'}", "--out", tmp_path / "other")
+    assert other.code == 0, other.err
+    assert (tmp_path / "other" / "run.json").exists(), "the command line has the last word"
+
+
+def test_options_at_the_top_apply_to_every_command(tables, tmp_path):
+    (tmp_path / "all.toml").write_text(
+        f"inputs = {[str(tables / 'nodes.csv'), str(tables / 'edges.csv')]}\n"
+        'label = "kind"\nquiet = true\njson = false\n[fit]\nmethod = "em"\n'
+        f'out = "{tmp_path / "run"}"\n'
+    )
+    assert dcgst("diagnose", "--config", tmp_path / "all.toml").code == 0
+    assert dcgst("fit", "--config", tmp_path / "all.toml").code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[predict]\nx = 1", "has no options of fit; add a table [fit]"),
+        ("[fit\n", "cannot be read as TOML"),
+        ("[fit]\n[fit.label]\nx = 1", "label must be a value, got a table"),
+        ("[fit]\nsmell = 1", "--smell"),
+    ],
+)
+def test_mistakes_in_the_file(tmp_path, text, message):
+    (tmp_path / "run.toml").write_text(text)
+    done = dcgst("fit", "--config", tmp_path / "run.toml")
+    assert done.code == 2
+    assert message in done.err
+    assert "does not exist" in dcgst("fit", "--config", tmp_path / "none.toml").err
+    assert "--config needs a file" in dcgst("fit", "--config").err
+    assert "there is no command 'smell'" in dcgst("config", "smell").err
+
+
+def test_messages_as_json_lines(tables, tmp_path):
+    both = tables / "nodes.csv", tables / "edges.csv"
+    options = "--label", "kind", "-o", tmp_path / "run", "--method", "em", "--json"
+    done = dcgst("--json-logs", "fit", *both, *options)
+    assert done.code == 0, done.err
+    json.loads(done.out)
+    failed = dcgst("--json-logs", "diagnose", tables / "none.csv", tables / "edges.csv")
+    (record,) = [json.loads(line) for line in failed.err.splitlines()]
+    assert record["level"] == "error"
+    assert record["message"].endswith("none.csv does not exist; check the path")
+    assert set(record) == {"time", "level", "message"}
+    assert dcgst("diagnose", tables / "none.csv", tables / "edges.csv").err.startswith("Error: ")
