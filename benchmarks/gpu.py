@@ -54,7 +54,7 @@ def measure(graph: Graph, truth: NDArray[np.int64], split: Split, limit: float) 
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     model = method("dcgst", device="cuda")
-    blocks = fits_sample(model, graph)
+    blocks = fits_sample(model, graph, len(split))
     start = time.perf_counter()
     results = fit_runs(model, graph, split)
     seconds = time.perf_counter() - start

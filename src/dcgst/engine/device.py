@@ -22,6 +22,18 @@ def resolve_device(name: str) -> torch.device:
     return device
 
 
+def usable_memory(device: torch.device) -> float:
+    """Bytes that this process may use on a GPU, whatever is used now; infinite for the CPU.
+
+    The same during a whole fit, and when it is resumed.
+    """
+    if device.type == "cpu":
+        return float("inf")
+    _, total = torch.cuda.mem_get_info(device)
+    index = torch.cuda.current_device() if device.index is None else device.index
+    return float(min(0.9, torch.cuda.get_per_process_memory_fraction(index)) * total)
+
+
 def free_memory(device: torch.device) -> float:
     """Bytes that can still be allocated on a GPU; infinite for the CPU, which has other limits."""
     if device.type == "cpu":

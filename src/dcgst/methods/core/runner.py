@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
-from dcgst.engine.device import free_memory, resolve_device
+from dcgst.engine.device import resolve_device, usable_memory
 from dcgst.engine.executors import current_pool
 from dcgst.engine.locality import LARGE, locality_order
 from dcgst.engine.progress import Task
@@ -55,7 +55,7 @@ def fit_runs(
             are the same when it is used again.
     """
     check_split(graph, split)
-    order = _internal_order(method, graph)
+    order = _internal_order(method, graph, len(split))
     if order is None:
         return _fit_in_chunks(method, graph, split, callbacks, checkpoint)
     results = _fit_in_chunks(
@@ -64,26 +64,27 @@ def fit_runs(
     return [result.reorder(np.argsort(order)) for result in results]
 
 
-def fits_sample(method: Method, graph: Graph) -> bool:
+def fits_sample(method: Method, graph: Graph, runs: int = 1) -> bool:
     """Whether a method is fitted to a sample of the nodes.
 
     It is, if the graph is large: on a CPU because it is faster, on a GPU if there is not enough
-    memory for all nodes.
+    memory for all nodes in all runs that are computed together.
     """
     if graph.num_nodes < LARGE_GRAPH or not method.fits_sample:
         return False
     device = resolve_device(method.device)
-    return device.type == "cpu" or gpu_memory_needed(method, graph) > free_memory(device)
+    return device.type == "cpu" or gpu_memory_needed(method, graph, runs) > usable_memory(device)
 
 
-def gpu_memory_needed(method: Method, graph: Graph) -> int:
+def gpu_memory_needed(method: Method, graph: Graph, runs: int = 1) -> int:
     """Approximate GPU memory of a fit of all nodes, in bytes; more than was measured."""
     stored = graph.features.nnz if sp.issparse(graph.features) else graph.features.size
-    per_node = 16_000 + 160 * graph.num_classes * (method.chunk_size or method.replicas)
+    together = method.chunk_size or runs * method.replicas
+    per_node = 16_000 + 160 * graph.num_classes * together
     return int(graph.num_nodes * per_node + 24 * stored + 100 * graph.num_edges)
 
 
-def _internal_order(method: Method, graph: Graph) -> NDArray[np.int64] | None:
+def _internal_order(method: Method, graph: Graph, runs: int) -> NDArray[np.int64] | None:
     """The order of nodes to compute in; None: as it is.
 
     It is the order of the ids. Where products with the whole graph are computed in every epoch,
@@ -91,7 +92,7 @@ def _internal_order(method: Method, graph: Graph) -> NDArray[np.int64] | None:
     """
     order = graph.id_order
     sorted_already = bool((order == np.arange(graph.num_nodes)).all())
-    if graph.num_nodes < LARGE or fits_sample(method, graph):
+    if graph.num_nodes < LARGE or fits_sample(method, graph, runs):
         return None if sorted_already else order
     adjacency = graph.adjacency if sorted_already else graph.adjacency[order][:, order]
     locality = locality_order(adjacency)
@@ -144,7 +145,7 @@ def fit_chunks(
 
     ``prepared`` says that the matrices of a sample are in the checkpoint already.
     """
-    if not fits_sample(method, graph):
+    if not fits_sample(method, graph, len(split)):
         device = resolve_device(method.device)
         features = method.scale_features(graph.features)
         tensors = GraphTensors(features, graph.adjacency, device, graph.features)
@@ -171,7 +172,7 @@ def _fit_in_pool(
     checkpoint: Path | None,
 ) -> list[Result]:
     """The same, each chunk in a process of a pool; what all need is computed before."""
-    if fits_sample(method, graph) and checkpoint is not None:
+    if fits_sample(method, graph, len(split)) and checkpoint is not None:
         with sample_of(method, graph, split, checkpoint) as sample:
             sample.prepare()
     task = Task("fits", len(chunks))
