@@ -23,7 +23,7 @@ def check_make_papers(printed: str, folder: Path) -> None:
 
 def check_from_csv(printed: str, folder: Path) -> None:
     assert "300 nodes" in printed
-    assert "tf-idf" in printed
+    assert "text, 99 words" in printed
     with open(folder / "papers" / "predictions.csv", newline="", encoding="utf-8") as file:
         found = list(csv.DictReader(file))
     assert len(found) == 300

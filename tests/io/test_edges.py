@@ -8,7 +8,7 @@ import pytest
 
 from dcgst.errors import InputError
 from dcgst.io import read
-from dcgst.io.columns import EdgeColumns
+from dcgst.io.edge_columns import EdgeColumns
 from dcgst.io.edges import read_edges
 from dcgst.io.table import Table
 

@@ -11,7 +11,8 @@ import scipy.sparse as sp
 
 from dcgst.errors import InputError
 from dcgst.io.encoders import FeatureEncoder, fit_encoder
-from dcgst.io.encoders.columns import DateEncoder, FlagEncoder, NumberEncoder, TokenEncoder
+from dcgst.io.encoders.numeric import DateEncoder, FlagEncoder, NumberEncoder
+from dcgst.io.encoders.tokenized import TokenEncoder
 
 from .conftest import make_table
 

@@ -20,6 +20,7 @@ from dcgst.io import Columns
 from dcgst.methods.legacy import REMOVED, upgrade_settings
 from dcgst.runs.format.v1 import BACKBONES as OLD_BACKBONES
 from dcgst.runs.format.v1 import upgrade_info
+from dcgst.runs.other_graphs import read_other
 
 FOLDER = Path(__file__).parents[1] / "data" / "run-0.1.0"
 PAPERS = Path(__file__).parents[2] / "examples" / "data"
@@ -101,7 +102,7 @@ def test_the_networks_predict(old_run):
 
 
 def test_the_encoder_gives_the_stored_features(old_run):
-    encoded = old_run._read_other(*TABLES, None, False).graph
+    encoded = read_other(old_run, *TABLES, None, False).graph
     difference = abs(encoded.features - old_run.graph.features)
     assert difference.max() < 1e-6
 

@@ -11,6 +11,7 @@ from sklearn.metrics import average_precision_score
 
 from dcgst import DCGST, GCN, Columns, InputError, fit, open_run, read
 from dcgst.methods.relations import combine_relations, weigh_relations
+from dcgst.runs.other_graphs import read_other
 from tests.cli.helpers import dcgst
 from tests.fraud import make_fraud_case
 
@@ -61,7 +62,10 @@ def test_another_graph_is_predicted_with_the_same_weights(case, run):
     kinds = ["ring", "loop"]
     renamed = [f"{line.rsplit(',', 2)[0]},{kinds[i % 2]},1" for i, line in enumerate(lines[1:])]
     other.write_text("\n".join([lines[0], *renamed]))
-    with pytest.raises(InputError, match=r"relations loop, ring is one of those .* uses: device"):
+    with (
+        pytest.warns(UserWarning, match="edges of kind loop, ring are not used"),
+        pytest.raises(InputError, match=r"relations loop, ring is one of those .* uses: device"),
+    ):
         run.predict(case.nodes, other)
     one = [line for line in lines if ",device," in line]
     other.write_text("\n".join([lines[0], *one]))
@@ -146,7 +150,8 @@ def test_the_command_prints_the_relations(case, tmp_path):
     done = dcgst("fit", case.nodes, case.edges, "-o", tmp_path / "run", "--method", "em")
     assert done.code == 0, done.err
     assert "kind of edges: column 'type'" in done.err
-    assert "Relation device: " in done.out
+    assert "are used (device): they predict left-out labels better." in done.words
+    assert "relation device: " in done.out
     assert "left out" in done.out
     shown = dcgst(
         "fit", case.nodes, case.edges, "-o", tmp_path / "json", "--method", "em", "--json"
@@ -206,7 +211,9 @@ def test_skewed_weights_become_logarithms(tmp_path):
 
 
 def test_a_refit_keeps_the_weighted_edges(case, run, tmp_path):
-    again = fit(run, tmp_path / "again", GCN(epochs=2, hidden=4))
+    more = tmp_path / "more.csv"
+    more.write_text("id,label\na00000,ok\n")
+    again = fit(run, tmp_path / "again", GCN(epochs=2, hidden=4), labels=[more])
     np.testing.assert_array_equal(again.graph.adjacency.data, run.graph.adjacency.data)
     assert again.relations == run.relations
     assert len(again.predict(case.nodes, case.edges)) == 2000
@@ -219,7 +226,7 @@ def test_the_scale_of_weights_is_that_of_the_fit(tmp_path):
     (tmp_path / "e.csv").write_text("\n".join(["source,target,weight", *edges]))
     run = fit(read(tmp_path / "n.csv", tmp_path / "e.csv"), tmp_path / "run", GCN(epochs=2))
     (tmp_path / "e.csv").write_text("\n".join(["source,target,weight", *edges[1:]]))
-    data = run._read_other(tmp_path / "n.csv", tmp_path / "e.csv", None, False)
+    data = read_other(run, tmp_path / "n.csv", tmp_path / "e.csv", None, False)
     assert data.graph.adjacency[1, 2] == pytest.approx(1), "not 10, although nothing is skewed now"
 
 
@@ -232,3 +239,26 @@ def test_one_time_in_the_far_future_does_not_age_all_edges(tmp_path):
     assert graph.adjacency.data.min() > 0.9
     with pytest.raises(InputError, match="the half-life must be more than 0 days, got 0"):
         Columns(half_life=0)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "message"),
+    [
+        (["a", ""], r"e.csv, line 3: the kind of the edge in column 'type' is missing"),
+        (["a", "A"], "the kinds of edges 'A' and 'a' differ in letter case only"),
+        ([f"k{i}" for i in range(40)], "there are 40 kinds of edges, at most 20 are possible"),
+    ],
+)
+def test_mistakes_in_kinds_of_edges(tmp_path, kinds, message):
+    rows = [f"{i},{i},{'ab'[i % 2] if i < 6 else ''}" for i in range(82)]
+    (tmp_path / "n.csv").write_text("\n".join(["id,x,label", *rows]))
+    edges = [f"{i},{i + 1},{kinds[i % len(kinds)]}" for i in range(81)]
+    (tmp_path / "e.csv").write_text("\n".join(["source,target,type", *edges]))
+    with pytest.raises(InputError, match=message):
+        read(tmp_path / "n.csv", tmp_path / "e.csv", Columns(edge_type="type"))
+
+
+def test_a_half_life_needs_times(case):
+    done = dcgst("diagnose", case.nodes, case.edges, "--half-life", 30)
+    assert done.code == 2
+    assert "--half-life has no effect without --edge-time COLUMN" in done.err

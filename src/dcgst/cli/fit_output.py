@@ -16,6 +16,7 @@ from dcgst.insight.diagnosis import Diagnosis
 from dcgst.insight.expectation import expectation
 from dcgst.io import Input, add_labels
 from dcgst.methods import Method
+from dcgst.methods.relations import verdict
 from dcgst.runs import Run, fit
 from dcgst.runs.format import stored_steps
 from dcgst.runs.predictions import count_sources
@@ -139,8 +140,10 @@ def _show(run: Run, diagnosis: Diagnosis) -> None:
     console.print(table)
     if run.graph.num_classes > MOST_CLASSES:
         say(f"… and {run.graph.num_classes - MOST_CLASSES} more classes")
+    if run.relations:
+        say(f"{verdict(run.relations)}.", wrap=True)
     for relation in run.relations:
-        say(f"R{relation.describe()[1:]}", wrap=True)
+        say(f"  {relation.describe()}", wrap=True)
     say(f"Calibration: {run.info['calibration']['description']}.", wrap=True)
     others = "Without the randomly chosen ones: " if run.audited else ""
     say(f"{others}{diagnosis.headline}", wrap=True)

@@ -38,14 +38,22 @@ LabelOption = Annotated[
 ]
 SourceOption = Annotated[str | None, typer.Option("--source", help="Column of edge sources.")]
 TargetOption = Annotated[str | None, typer.Option("--target", help="Column of edge targets.")]
-WeightOption = Annotated[str | None, typer.Option("--weight", help="Column of edge weights.")]
+WeightOption = Annotated[
+    str | None, typer.Option("--weight", help="Column of edge weights, or none.")
+]
 EdgeTypeOption = Annotated[
     str | None,
-    typer.Option("--edge-type", help="Column of the kind of edges, or none; default: guess."),
+    typer.Option(
+        "--edge-type",
+        help="Column of the kind of edges (at most 20), which are weighed by the labels; none to "
+        "treat all alike; default: a column named type, relation or kind.",
+    ),
 ]
 EdgeTimeOption = Annotated[
-    str | None, typer.Option("--edge-time", help="Column of times: older edges count less.")
+    str | None,
+    typer.Option("--edge-time", help="Column of times: older edges than the latest count less."),
 ]
+HALF_LIFE = 365.0
 HalfLifeOption = Annotated[
     float,
     typer.Option("--half-life", min=1e-6, help="Days after which an edge counts half."),
@@ -85,7 +93,7 @@ def read_graph(
     weight: WeightOption = None,
     edge_type: EdgeTypeOption = None,
     edge_time: EdgeTimeOption = None,
-    half_life: HalfLifeOption = 365.0,
+    half_life: HalfLifeOption = HALF_LIFE,
     features: FeaturesOption = None,
     ignore: IgnoreOption = None,
     kind: KindOption = None,
@@ -98,6 +106,8 @@ def read_graph(
 
     ``labels_needed`` is no option: a label column is not needed if labels come from other tables.
     """
+    if edge_time is None and half_life != HALF_LIFE:
+        raise InputError("--half-life has no effect without --edge-time COLUMN")
     columns = Columns(
         id=id_column,
         label=label,

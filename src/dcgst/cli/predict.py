@@ -29,8 +29,8 @@ from dcgst.errors import InputError
 from dcgst.io.databases import IF_EXISTS, is_database, without_password
 from dcgst.runs import GIVEN, Run, open_run
 from dcgst.runs.drift import Drift
+from dcgst.runs.other_graphs import OtherGraph
 from dcgst.runs.predictions import Predictions, check_extension, count_sources
-from dcgst.runs.run import OtherGraph
 from dcgst.text import printable
 
 DRIFT = 3

@@ -25,7 +25,7 @@ for _name, _counts, _origin, _module in (
     ("actor", (7600, 26659, 932, 5), "yandex-research", npz),
     ("chameleon_filtered", (890, 8854, 2325, 5), "yandex-research", npz),
     ("facebook", (22470, 170823, 2000, 4), "benedekrozemberczki/MUSAE", tables),
-    ("DE", (9498, 153138, 1004, 2), "benedekrozemberczki/MUSAE", tables),
+    ("DE", (9498, 153138, 1003, 2), "benedekrozemberczki/MUSAE", tables),
     ("digits", (1797, 6309, 64, 10), "scikit-learn", digits),
 ):
     DATASETS.register(

@@ -269,10 +269,6 @@ class Graph(ByReference):
         other._check_labels()
         return other
 
-    def with_adjacency(self, adjacency: sp.csr_array) -> Graph:
-        """Return the same nodes with other edges."""
-        return replace(self, adjacency=adjacency)
-
     def reorder(self, order: NDArray[np.int64]) -> Graph:
         """Return the same graph with node ``order[i]`` at position ``i``."""
         adjacency = self.adjacency[order][:, order]

@@ -9,26 +9,9 @@ from typing import Any
 from dcgst.errors import InputError
 from dcgst.io.encoders.kinds import KINDS
 from dcgst.io.table import Table
-from dcgst.io.table_files import column_names
 
 ID_NAMES = ("id", "node_id", "nodeid", "node", "key", "name")
 LABEL_NAMES = ("label", "class", "y", "target", "labels", "category")
-EDGE_END_NAMES = (
-    ("source", "target"),
-    ("src", "dst"),
-    ("from", "to"),
-    ("u", "v"),
-    ("node1", "node2"),
-    ("id1", "id2"),
-)
-WEIGHT_NAMES = ("weight", "weights", "w")
-TYPE_NAMES = ("edge_type", "type", "relation", "relationship", "rel", "kind", "link_type")
-MOST_RELATIONS = 20
-"""Largest number of kinds of edges."""
-
-NO_COLUMN = "none"
-"""Says that no column is the weight, or the kind of edges."""
-
 KINDS_BEFORE = ("number", "category", "text")
 
 
@@ -99,17 +82,6 @@ class NodeColumns:
     label: str | None
 
 
-@dataclass(frozen=True)
-class EdgeColumns:
-    """Columns of an edge table; weight, type and time are None if there is no such column."""
-
-    source: str
-    target: str
-    weight: str | None = None
-    edge_type: str | None = None
-    edge_time: str | None = None
-
-
 def resolve_node_columns(
     columns: Columns, nodes: Table, edges: Table, *, labels_needed: bool
 ) -> NodeColumns:
@@ -130,33 +102,6 @@ def resolve_node_columns(
     return NodeColumns(id_column, label)
 
 
-def resolve_edge_columns(columns: Columns, edges: Table) -> EdgeColumns:
-    """Return the source, target and weight column, as given or guessed."""
-    if (columns.source is None) != (columns.target is None):
-        raise InputError("name both ends of the edges, with --source and --target, or neither")
-    source, target, weight = columns.source, columns.target, columns.weight
-    if source is None or target is None:
-        source, target = _guess_edge_ends(edges)
-    if weight == NO_COLUMN and weight not in edges.columns:
-        weight = None
-    elif weight is None:
-        weight = _guess_weight_column(edges, {source, target})
-    edge_type = columns.edge_type
-    if edge_type is None:
-        edge_type = _guess_type_column(edges, {source, target, weight or ""})
-    elif edge_type == NO_COLUMN and edge_type not in edges.columns:
-        edge_type = None
-    roles = [name for name in (source, target, weight, edge_type, columns.edge_time) if name]
-    for name in roles:
-        edges.column(name)
-        if roles.count(name) > 1:
-            raise InputError(
-                f"column {name!r} of {edges.path} cannot have two roles; name other columns with "
-                "--source, --target, --weight, --edge-type and --edge-time"
-            )
-    return EdgeColumns(source, target, weight, edge_type, columns.edge_time)
-
-
 def describe_node_columns(given: Columns, resolved: NodeColumns) -> list[str]:
     """Return notes on the id and the label column if they were guessed."""
     notes = []
@@ -164,23 +109,6 @@ def describe_node_columns(given: Columns, resolved: NodeColumns) -> list[str]:
         notes.append(f"id: column {resolved.id!r}")
     if given.label is None and resolved.label is not None:
         notes.append(f"label: column {resolved.label!r}")
-    return notes
-
-
-def describe_edge_columns(given: Columns, resolved: EdgeColumns, edges: Table) -> list[str]:
-    """Return notes on the columns of the edge table that were guessed, and on those not used."""
-    notes = []
-    ends = (resolved.source, resolved.target)
-    if given.source is None and (ends[0].lower(), ends[1].lower()) not in EDGE_END_NAMES:
-        notes.append(f"edges: source column {ends[0]!r}, target column {ends[1]!r}")
-    if given.weight is None and resolved.weight is not None:
-        notes.append(f"weight: column {resolved.weight!r}")
-    if given.edge_type is None and resolved.edge_type is not None:
-        notes.append(f"kind of edges: column {resolved.edge_type!r}")
-    used = (*ends, resolved.weight, resolved.edge_type, resolved.edge_time)
-    unused = [name for name in edges.names if name not in used]
-    if unused:
-        notes.append(f"columns of {edges.path.name} not used: {', '.join(unused[:10])}")
     return notes
 
 
@@ -227,7 +155,7 @@ def find_column(
         return given
     if hint is not None and hint in table.columns:
         return hint
-    for name in _matching(table.names, standard):
+    for name in matching_names(table.names, standard):
         return name
     remedy = remedy or f"name it with --{what}"
     raise InputError(
@@ -242,7 +170,7 @@ def _guess_id_column(nodes: Table, edges: Table) -> str:
     A column that edges refer to contains more than half of the ids in the first two columns of the
     edge table.
     """
-    for name in _matching(nodes.names, ID_NAMES):
+    for name in matching_names(nodes.names, ID_NAMES):
         return name
     edge_ids = {text for column in list(edges.columns.values())[:2] for text in column}
     values = {name: set(column) for name, column in nodes.columns.items()}
@@ -283,7 +211,7 @@ def _resolve_label_column(
             )
         return given
     others = [name for name in nodes.names if name != id_column]
-    for name in _matching(others, LABEL_NAMES):
+    for name in matching_names(others, LABEL_NAMES):
         return name
     if not needed:
         return None
@@ -293,34 +221,7 @@ def _resolve_label_column(
     )
 
 
-def _guess_edge_ends(edges: Table) -> tuple[str, str]:
-    """Return the source and target columns with standard names, else the first two columns."""
-    by_lower_case = {name.lower(): name for name in edges.names}
-    for source, target in EDGE_END_NAMES:
-        if source in by_lower_case and target in by_lower_case:
-            return by_lower_case[source], by_lower_case[target]
-    return edges.names[0], edges.names[1]
-
-
-def _guess_weight_column(edges: Table, ends: set[str]) -> str | None:
-    """Return the column with a standard name, or the third of three columns without a header."""
-    for name in _matching([name for name in edges.names if name not in ends], WEIGHT_NAMES):
-        return name
-    without_header = edges.names == column_names(3)
-    return edges.names[2] if without_header else None
-
-
-def _guess_type_column(edges: Table, others: set[str]) -> str | None:
-    """Return the column with a standard name, if it has a few values that occur again."""
-    names = [name for name in edges.names if name not in others]
-    for name in _matching(names, TYPE_NAMES):
-        distinct = set(edges.columns[name])
-        if 1 < len(distinct) <= MOST_RELATIONS and len(edges) >= 2 * len(distinct):
-            return name
-    return None
-
-
-def _matching(names: Iterable[str], standard: Sequence[str]) -> list[str]:
+def matching_names(names: Iterable[str], standard: Sequence[str]) -> list[str]:
     """Return the names that are standard names in any letter case, in the order of the latter."""
     by_lower_case = {name.lower(): name for name in names}
     return [by_lower_case[name] for name in standard if name in by_lower_case]

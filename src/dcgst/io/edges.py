@@ -9,18 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcgst.errors import InputError
-from dcgst.io.columns import EdgeColumns
+from dcgst.io.edge_columns import EdgeColumns
 from dcgst.io.encoders.cells import Cells
-from dcgst.io.encoders.columns import SKEWED, days_of
 from dcgst.io.encoders.dates import date_format
+from dcgst.io.encoders.fitting import SKEWED
+from dcgst.io.encoders.numeric import days_of
 from dcgst.io.table import Table
 from dcgst.io.table_files import column_names
 
 SMALLEST_WEIGHT = 1e-3
 """Of an edge, however old it is."""
-
-NO_VALUE = "(none)"
-"""Kind of edges whose cell is empty."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +101,13 @@ def read_edges(
     types = None
     if columns.edge_type is not None:
         texts = edges.column(columns.edge_type)
-        types = np.array([texts[row] or NO_VALUE for row in rows])
+        blank = next((row for row in rows if not texts[row]), None)
+        if blank is not None:
+            raise InputError(
+                f"{edges.where(int(blank))}: the kind of the edge in column {columns.edge_type!r} "
+                "is missing; fill it in, or use --edge-type none"
+            )
+        types = np.array([texts[row] for row in rows])
     return Edges(pairs, weights, len(edges) - len(rows), types, tuple(notes), scale)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import scipy.sparse as sp
 
@@ -41,6 +42,7 @@ class Input:
         notes: what was guessed, changed or dropped, for the user.
         audited: whether validation labels are those of randomly chosen nodes.
         store: the store that the graph is in; None if it is in memory.
+        weighed: facts about kinds of edges that were weighed in an earlier fit.
         relations: ``(n, n)`` adjacency of each kind of edges by name; empty if there are no kinds.
     """
 
@@ -53,3 +55,4 @@ class Input:
     audited: bool = False
     store: StoreReference | None = None
     relations: Mapping[str, sp.csr_array] = field(default_factory=dict)
+    weighed: tuple[Mapping[str, Any], ...] = ()

@@ -9,40 +9,38 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 from numpy.typing import NDArray
 
 from dcgst.errors import InputError
 from dcgst.graph import Graph, as_graph
 from dcgst.graph.cleaning import clean_edges
-from dcgst.io.arrow import is_arrow, table_from_arrow, to_arrow
+from dcgst.io.arrow import is_arrow
 from dcgst.io.columns import (
-    MOST_RELATIONS,
     Columns,
-    describe_edge_columns,
     describe_node_columns,
     feature_columns,
-    resolve_edge_columns,
     resolve_node_columns,
 )
 from dcgst.io.databases import Query
+from dcgst.io.edge_columns import MOST_RELATIONS, describe_edge_columns, resolve_edge_columns
 from dcgst.io.edges import Edges, has_header, header_as_row, read_edges
 from dcgst.io.encoders import FeatureEncoder, fit_encoder
 from dcgst.io.graph_files import networkx_tables, read_graphml, read_pt
 from dcgst.io.input import Input
 from dcgst.io.nodes import describe_classes, natural_order, read_ids, read_labels
 from dcgst.io.npz import read_npz_graph
+from dcgst.io.sources import (
+    NUM_SPECTRAL_FEATURES,
+    STDIN,
+    has_no_features,
+    open_table,
+    pyg_without_features,
+)
 from dcgst.io.store.format import SUFFIX, is_store, open_store
 from dcgst.io.table import Table
-from dcgst.io.table_files import read_table, without_compression
+from dcgst.io.table_files import without_compression
 from dcgst.memory import no_collection
 from dcgst.numerics.spectral import spectral_features
-
-NUM_SPECTRAL_FEATURES = 64
-"""Number of features computed from the graph structure if there are no feature columns."""
-
-STDIN = "-"
-"""Stands for standard input."""
 
 FEATURE_FILES = (".pt", ".pth", ".npz")
 """Extensions of graph files that contain a feature matrix instead of named columns."""
@@ -147,7 +145,7 @@ def _load(
         is_networkx = hasattr(nodes, "nodes") and hasattr(nodes, "edges")
         if is_networkx:
             return networkx_tables(nodes, Path("graph"))
-        return _pyg_without_features(nodes) if _has_no_features(nodes) else as_graph(nodes)
+        return pyg_without_features(nodes) if has_no_features(nodes) else as_graph(nodes)
     path = Path(nodes)
     extension = without_compression(path).suffix.lower()
     if extension in GRAPH_FILES and edges is not None:
@@ -174,41 +172,6 @@ def _load(
         open_table(nodes, delimiter, "nodes"),
         open_table(edges, delimiter, "edges", header_required=False),
     )
-
-
-def open_table(
-    source: Any, delimiter: str | None, what: str, *, header_required: bool = True
-) -> Table:
-    """Read a table.
-
-    Args:
-        source: a file, ``-`` for standard input, a folder of Parquet files, a :class:`Query`, or a
-            table of pandas, Polars or Arrow.
-        delimiter: of a CSV file.
-        what: ``nodes`` or ``edges``, for messages.
-        header_required: as in :func:`read_table`.
-    """
-    if isinstance(source, Query):
-        return source.read()
-    if is_arrow(source):
-        return table_from_arrow(to_arrow(source), Path(what))
-    path = Path("/dev/stdin") if str(source) == STDIN else Path(source)
-    return read_table(path, delimiter, header_required=header_required)
-
-
-def _has_no_features(data: Any) -> bool:
-    return hasattr(data, "edge_index") and getattr(data, "x", None) is None
-
-
-def _pyg_without_features(data: Any) -> Graph:
-    """PyG data without ``x``: features are computed from the graph structure."""
-    count = int(data.num_nodes)
-    placeholder = data.clone()
-    placeholder.x = torch.ones(count, 1)
-    graph = Graph.from_pyg(placeholder)
-    features = spectral_features(graph.adjacency, NUM_SPECTRAL_FEATURES)
-    note = f"no x: {features.shape[1]} spectral features are computed from the graph"
-    return replace(graph, features=features, notes=(*graph.notes, note))
 
 
 def _from_tables(
@@ -282,6 +245,14 @@ def _from_tables(
 def _relations(edges: Edges, num_nodes: int) -> dict[str, sp.csr_array]:
     """The adjacency of each kind of edges; empty if there is no column of kinds."""
     names = [] if edges.types is None else sorted(set(edges.types.tolist()), key=natural_order)
+    by_case: dict[str, str] = {}
+    for name in names:
+        other = by_case.setdefault(name.casefold(), name)
+        if other != name:
+            raise InputError(
+                f"the kinds of edges {other!r} and {name!r} differ in letter case only; use one "
+                "spelling"
+            )
     if len(names) > MOST_RELATIONS:
         raise InputError(
             f"there are {len(names):,} kinds of edges, at most {MOST_RELATIONS} are possible; name "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,9 @@ SMALLEST = 0.2
 ERRORS = 2.0
 """A gain in likelihood counts if it is so many standard errors above zero."""
 
+FEW_EDGES = 10
+"""With fewer edges between labeled nodes, their homophily is not shown."""
+
 OTHER_NODES = 400
 """Nodes besides the labeled ones, by which distances are scaled."""
 
@@ -49,6 +52,7 @@ class Relation:
         homophily: share of the edges between labeled nodes that connect the same class; None
             without such edges.
         by_chance: the share that random edges with the same ends would have.
+        labeled: number of edges between labeled nodes.
         weight: its part in the graph that is fitted; zero if it is left out, the largest is one.
     """
 
@@ -57,16 +61,29 @@ class Relation:
     coverage: float
     homophily: float | None
     by_chance: float | None
+    labeled: int
     weight: float
 
     def describe(self) -> str:
         """One line for the user."""
-        same = "no edges between labeled nodes"
-        if self.homophily is not None and self.by_chance is not None:
-            same = f"homophily {self.homophily:.2f} (by chance {self.by_chance:.2f})"
-        used = f"weight {self.weight:.2f}" if self.weight else "left out"
         size = f"{self.edges:,} edges, {self.coverage:.0%} of the nodes"
+        used = f"weight {self.weight:.2f}" if self.weight else "left out"
+        if self.homophily is None or self.labeled < FEW_EDGES:
+            return f"relation {self.name}: {size}, {used}"
+        same = f"homophily {self.homophily:.2f} (by chance {self.by_chance:.2f})"
         return f"relation {self.name}: {size}, {same}, {used}"
+
+
+def verdict(relations: Sequence[Relation]) -> str:
+    """How the kinds of edges are used, in one sentence."""
+    edges = sum(relation.edges for relation in relations)
+    used = [relation for relation in relations if relation.weight]
+    if all(relation.weight == 1 for relation in relations):
+        alike = f"All {len(relations)} kinds of edges are used alike"
+        return f"{alike}: the labels do not tell them apart"
+    names = ", ".join(relation.name for relation in used)
+    count = sum(relation.edges for relation in used)
+    return f"Of {edges:,} edges, {count:,} are used ({names}): they predict left-out labels better"
 
 
 def weigh_relations(
@@ -168,7 +185,8 @@ def describe_relation(
         shares = np.bincount(left[known], minlength=graph.num_classes) / known.sum()
         by_chance = float((shares**2).sum())
     coverage = float((np.diff(matrix.indptr) > 0).mean())
-    return Relation(name, int(matrix.nnz // 2), coverage, homophily, by_chance, weight)
+    edges, between = int(matrix.nnz // 2), int(known.sum() // 2)
+    return Relation(name, edges, coverage, homophily, by_chance, between, weight)
 
 
 @dataclass(frozen=True)

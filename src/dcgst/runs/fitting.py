@@ -91,9 +91,7 @@ def fit(
     """
     if resume and overwrite:
         raise InputError("--resume continues a run and --overwrite replaces it; choose one")
-    relations: list[Relation] = []
     if isinstance(source, Run):
-        relations = source.relations  # its edges are weighed already
         model = model or source.new_method()
         source = source.as_input()
     data = add_labels(read(source), labels, audit)
@@ -107,6 +105,7 @@ def fit(
     model = model or METHODS["dcgst"](replicas=default_replicas(graph))
     check_graph(graph)
     split = Split.known_labels(graph).hold_out(graph, validate, model.seed)
+    relations = [Relation(**stored) for stored in data.weighed]
     if len(data.relations) > 1:
         check_split(graph, split)
         relations = weigh_relations(graph, data.relations, split.train[0])
@@ -162,7 +161,7 @@ def fit(
 def combined(data: Input, weights: Mapping[str, float]) -> Input:
     """The input with the weighted sum of its relations as edges."""
     adjacency = combine_relations(data.relations, weights)
-    graph = data.graph if adjacency is None else data.graph.with_adjacency(adjacency)
+    graph = data.graph if adjacency is None else replace(data.graph, adjacency=adjacency)
     return replace(data, graph=graph, relations={})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,32 +15,16 @@ from dcgst.errors import InputError
 from dcgst.evaluate.calibration import Calibration
 from dcgst.files import replacing
 from dcgst.graph import UNKNOWN, Graph
-from dcgst.io import Columns, FeatureEncoder, Input, read, read_label_table
+from dcgst.io import Columns, FeatureEncoder, Input, read_label_table
 from dcgst.io.input import StoreReference
 from dcgst.methods import METHODS, Method, Result
-from dcgst.methods.core.trace import NOT_LABELED, TRAINING_LABEL
-from dcgst.methods.relations import Relation, combine_relations
+from dcgst.methods.relations import Relation
 from dcgst.runs import format as folder_format
-from dcgst.runs.drift import Drift, find_drift
 from dcgst.runs.estimate import RunEstimate, estimate_run
 from dcgst.runs.evaluation import RunEvaluation, evaluate_run, known_classes
+from dcgst.runs.other_graphs import OtherGraph, predict_other
 from dcgst.runs.predictions import Predictions, check_parquet
 from dcgst.splits import Split
-
-
-@dataclass(frozen=True, eq=False)
-class OtherGraph:
-    """What a stored model says about another graph.
-
-    Attributes:
-        predictions: of all its nodes.
-        drift: how it differs from the graph of the fit.
-        unused_labels: number of labels in it that were not used.
-    """
-
-    predictions: Predictions
-    drift: list[Drift]
-    unused_labels: int
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,6 +113,7 @@ class Run:
             tuple(self.info["notes"]),
             self.audited,
             self.store,
+            weighed=tuple(self.info.get("relations", [])),
         )
 
     @cached_property
@@ -240,94 +225,12 @@ class Run:
         )
         return list(found.predictions.rows())
 
-    def predict_other(
-        self,
-        nodes: Any,
-        edges: Any = None,
-        *,
-        delimiter: str | None = None,
-        drop_unknown: bool = False,
-        use_labels: bool = False,
-    ) -> OtherGraph:
+    def predict_other(self, nodes: Any, edges: Any = None, **options: Any) -> OtherGraph:
         """Predictions on another graph, and how it differs from that of the fit.
 
         Arguments as in :meth:`predict`.
         """
-        data = self._read_other(nodes, edges, delimiter, drop_unknown)
-        graph = data.graph
-        known = self._known_labels(graph, use_labels)
-        proba = self.calibration.apply(self.method.predict_proba(graph, known))
-        if not np.isfinite(proba).all():
-            raise InputError(
-                "the network gives probabilities that are not finite on this graph; are its "
-                "features much larger than those of the fit?"
-            )
-        result = Result(
-            proba=proba,
-            given=known,
-            labeled_stage=np.where(known != UNKNOWN, TRAINING_LABEL, NOT_LABELED),
-            agreement=np.ones(len(known), dtype=np.float32),
-            history=[],
-            stop_reason="",
-        )
-        unused = 0 if use_labels else int(((graph.labels != UNKNOWN) & (known == UNKNOWN)).sum())
-        return OtherGraph(
-            Predictions(graph.ids, self.graph.class_names, result, agreement=False),
-            find_drift(self.graph, graph, data.encoder, self.table, data.table),
-            unused,
-        )
-
-    def _read_other(
-        self, nodes: Any, edges: Any, delimiter: str | None, drop_unknown: bool
-    ) -> Input:
-        """Read another graph with the feature encoder of this run."""
-        if self.info["spectral"]:
-            raise InputError(
-                "the features of this run were computed from its graph and have no meaning on "
-                "another graph; fit again on the new graph"
-            )
-        stored = self.info["encoder"]
-        encoder = FeatureEncoder.from_json(stored) if stored else None
-        found = read(
-            nodes,
-            edges,
-            Columns.from_json(self.info["columns"]) if encoder else None,
-            delimiter=delimiter,
-            drop_unknown=drop_unknown,
-            encoder=encoder,
-            labels_needed=False,
-        )
-        if (found.encoder is None) != (encoder is None):
-            expected = "node and edge tables" if encoder else "a graph with a feature matrix"
-            raise InputError(f"this run was fitted on {expected}; the new graph must be the same")
-        if found.relations and self.relations:
-            weights = {relation.name: relation.weight for relation in self.relations}
-            combined = combine_relations(found.relations, weights)
-            if combined is not None:
-                return replace(found, graph=found.graph.with_adjacency(combined), relations={})
-        return found
-
-    def _known_labels(self, graph: Graph, use_labels: bool) -> NDArray[np.int64]:
-        """Labels of the run for nodes with the same id, and those of another graph if asked for."""
-        given = self.split.given[0]
-        pairs = zip(self.graph.ids[given], self.graph.labels[given], strict=True)
-        of_run = {str(node_id): int(code) for node_id, code in pairs}
-        codes = {name: code for code, name in enumerate(self.graph.class_names)}
-        labels = graph.labels if use_labels else np.full_like(graph.labels, UNKNOWN)
-        if "train" in graph.masks:  # labels outside these masks are for evaluation
-            used = graph.masks["train"] | graph.masks.get("val", False)
-            labels = np.where(used, labels, UNKNOWN)
-        for code in np.unique(labels[labels != UNKNOWN]):
-            if graph.class_names[code] not in codes:
-                raise InputError(
-                    f"the class {graph.class_names[code]!r} is not a class of the model; its "
-                    f"classes are {', '.join(self.graph.class_names[:20])}"
-                )
-        known = [
-            of_run.get(str(node_id), UNKNOWN) if code == UNKNOWN else codes[graph.class_names[code]]
-            for node_id, code in zip(graph.ids, labels, strict=True)
-        ]
-        return np.array(known, dtype=np.int64)
+        return predict_other(self, nodes, edges, **options)
 
 
 def open_run(folder: str | Path) -> Run:

@@ -11,7 +11,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dcgst.errors import InputError
-from dcgst.io.encoders.columns import ColumnEncoder, TokenEncoder, from_json
+from dcgst.io.encoders.base import ColumnEncoder
+from dcgst.io.encoders.columns import from_json
+from dcgst.io.encoders.tokenized import TokenEncoder
 from dcgst.io.table import Table
 
 DENSE = 0.5
@@ -34,7 +36,7 @@ class FeatureEncoder:
 
     Example:
         >>> from pathlib import Path
-        >>> from dcgst.io.encoders.columns import NumberEncoder
+        >>> from dcgst.io.encoders.numeric import NumberEncoder
         >>> size = NumberEncoder("size", "number", mean=2.0, std=0.5)
         >>> color = TokenEncoder("color", "category", "value", values=("blue", "red"))
         >>> columns = {"color": ["red", "green"], "size": ["3", ""]}

@@ -10,23 +10,28 @@ import numpy as np
 
 from dcgst.errors import InputError
 from dcgst.io.encoders import kinds
+from dcgst.io.encoders.base import ColumnEncoder
 from dcgst.io.encoders.cells import Cells
-from dcgst.io.encoders.columns import (
-    INFORMATIVE,
-    MAX_SHARE,
-    MAX_VALUES,
-    MIN_ROWS,
-    SKEWED,
-    ColumnEncoder,
-    DateEncoder,
-    FlagEncoder,
-    NumberEncoder,
-    TokenEncoder,
-    frequent_tokens,
-)
 from dcgst.io.encoders.features import FeatureEncoder
 from dcgst.io.encoders.numbers import NumberFormat
+from dcgst.io.encoders.numeric import DateEncoder, FlagEncoder, NumberEncoder
+from dcgst.io.encoders.tokenized import TokenEncoder, frequent_tokens
 from dcgst.io.table import Table
+
+MAX_VALUES = 1000
+"""Number of categories, words or parts of codes that become features."""
+
+MIN_ROWS = 2
+"""Words and parts of codes in fewer rows are ignored."""
+
+MAX_SHARE = 0.9
+"""Words in a larger share of the rows are ignored."""
+
+INFORMATIVE = 0.005
+"""Whether a value is missing becomes a feature if it differs in so many of the rows."""
+
+SKEWED = 2.5
+"""Skewness above which numbers that are not negative are replaced by their logarithms."""
 
 Fitted = tuple[ColumnEncoder | None, str]
 """The encoder of a column, None if it cannot be used, and a note for the user."""

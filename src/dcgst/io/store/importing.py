@@ -11,14 +11,12 @@ from dcgst.engine.progress import Report
 from dcgst.errors import InputError
 from dcgst.files import write_text
 from dcgst.io.columns import (
-    NO_COLUMN,
     Columns,
-    describe_edge_columns,
     describe_node_columns,
     feature_columns,
-    resolve_edge_columns,
     resolve_node_columns,
 )
+from dcgst.io.edge_columns import NO_COLUMN, describe_edge_columns, resolve_edge_columns
 from dcgst.io.edges import has_header, header_as_row
 from dcgst.io.encoders import FeatureEncoder
 from dcgst.io.store import format as files
@@ -72,6 +70,11 @@ def import_tables(
     edge_head, edge_delimiter = read_head(edges, delimiter)
     node_columns = resolve_node_columns(columns, node_head, edge_head, labels_needed=False)
     notes = describe_node_columns(columns, node_columns)
+    if node_columns.label is None:
+        notes.append(
+            "Warning: there is no label column; name it with --label, or give labels with --labels "
+            "when you fit"
+        )
     header = has_header(edge_head, node_head.column(node_columns.id))
     if not header:
         edge_head = header_as_row(edge_head)

@@ -10,7 +10,8 @@ from typing import Any
 
 from dcgst.engine.progress import Report
 from dcgst.files import write_text
-from dcgst.io.columns import EdgeColumns, NodeColumns
+from dcgst.io.columns import NodeColumns
+from dcgst.io.edge_columns import EdgeColumns
 from dcgst.io.store.sql import Database
 
 BATCH = 100_000

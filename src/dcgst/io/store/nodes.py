@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN
 from dcgst.io.encoders import FeatureEncoder, fit_encoder
-from dcgst.io.encoders.columns import ColumnEncoder, NumberEncoder, TokenEncoder
+from dcgst.io.encoders.base import ColumnEncoder
 from dcgst.io.encoders.fitting import weigh
 from dcgst.io.encoders.kinds import CATEGORY, FLAG, NUMBER
+from dcgst.io.encoders.numeric import NumberEncoder
+from dcgst.io.encoders.tokenized import TokenEncoder
 from dcgst.io.nodes import MAX_ID_LENGTH, describe_classes, natural_order
 from dcgst.io.store import format as files
 from dcgst.io.store.job import BATCH, Job

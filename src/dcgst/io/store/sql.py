@@ -9,7 +9,7 @@ from typing import Any
 
 from dcgst.errors import InputError
 from dcgst.graph.checks import MAX_MAGNITUDE
-from dcgst.io.encoders.columns import MAX_VALUES, MIN_ROWS
+from dcgst.io.encoders.fitting import MAX_VALUES, MIN_ROWS
 from dcgst.io.table import MISSING_VALUES
 from dcgst.io.table_files import is_parquet
 

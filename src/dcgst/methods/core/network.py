@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from dcgst.engine.random import Purpose, Streams, derive
@@ -18,8 +17,8 @@ from dcgst.methods.core.base import Method
 from dcgst.methods.core.params import param
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result, results_without_stages
-from dcgst.nn.base import BACKBONES, Backbone, Output, Projected, receptive_field
-from dcgst.nn.layers import drop_features, project
+from dcgst.methods.core.row_losses import loss_of_rows, loss_of_sparse_rows, stays_sparse
+from dcgst.nn.base import BACKBONES, Backbone, Output, receptive_field
 from dcgst.numerics.normalize import Features, scale_rows
 from dcgst.numerics.sparse import SparseMatrix
 
@@ -30,14 +29,8 @@ Loss = Callable[[Output, Tensor, Tensor], Tensor]
 -1 where a fit has none.
 """
 
-ROWS_PER_EPOCH = 1024
-"""An epoch of a network without edges uses at most so many labeled rows, drawn at random."""
-
 MOST_DENSE = 100_000_000
 """Sparse features of labeled nodes are made dense if they have at most so many entries."""
-
-SPARSE = 0.1
-"""Sparse features stay sparse on a CPU if less than this share is not zero."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -169,18 +162,17 @@ class Network:
         """Return a function that computes the loss ``(R,)`` of ``(R, n)`` labels, with dropout.
 
         Without edges, only the labeled rows of each fit are computed: all of them, or
-        :data:`ROWS_PER_EPOCH` drawn again in each epoch.
+        1,024 drawn again in each epoch.
         """
         rows = labeled_rows(labels)
         if loss is None and self.model.hops == 0:
             if not isinstance(self.x, SparseMatrix):
-                return self._loss_of_rows(self.x, labels, seeds)
-            if self._stays_sparse(self.x, labels):
-                return self._loss_of_sparse_rows(self.x, labels, seeds)
+                return loss_of_rows(self.model, self.operator, self.x, labels, seeds)
+            if stays_sparse(self.x, labels):
+                return loss_of_sparse_rows(self.model, self.operator, self.x, labels, seeds)
             if len(rows) * self.x.shape[1] <= MOST_DENSE:
-                return self._loss_of_rows(
-                    self.x.select_rows(rows).to_dense(), labels[:, rows], seeds
-                )
+                dense = self.x.select_rows(rows).to_dense()
+                return loss_of_rows(self.model, self.operator, dense, labels[:, rows], seeds)
         streams = Streams(seeds, labels.device)
         targets = labels[:, rows]
 
@@ -189,65 +181,6 @@ class Network:
             if loss is None:
                 return cross_entropy(output.logits, targets)
             return loss(output, rows, targets)
-
-        return compute
-
-    @staticmethod
-    def _stays_sparse(x: SparseMatrix, labels: Tensor) -> bool:
-        sparse = x.pattern.num_entries < SPARSE * x.shape[0] * x.shape[1]
-        return sparse and labels.device.type == "cpu"
-
-    def _loss_of_sparse_rows(
-        self, x: SparseMatrix, labels: Tensor, seeds: Sequence[int]
-    ) -> Callable[[], Tensor]:
-        """The loss of the labeled rows; only the stored features are dropped and multiplied."""
-        rows, targets = own_rows(labels)
-        counts = (targets >= 0).sum(1).tolist()
-        used = [min(count, ROWS_PER_EPOCH) for count in counts]
-        streams = Streams(seeds, labels.device, used)
-        batches = Streams([derive(seed, Purpose.BATCHES) for seed in seeds], labels.device)
-        everything = [x.select_rows(own[:count]) for own, count in zip(rows, used, strict=True)]
-
-        def draw(fit: int) -> tuple[SparseMatrix, Tensor]:
-            """Rows of one fit and their labels: all, or some at random."""
-            if counts[fit] <= ROWS_PER_EPOCH:
-                return everything[fit], targets[fit, : counts[fit]]
-            numbers = batches.of(fit).uniform(ROWS_PER_EPOCH)[0]
-            positions = (numbers * counts[fit]).long()
-            return x.select_rows(rows[fit, positions]), targets[fit, positions]
-
-        def compute() -> Tensor:
-            products, wanted = [], []
-            for fit, count in enumerate(used):
-                part, own = draw(fit)
-                dropped = drop_features(part, self.model.dropout, streams.of(fit))
-                product = project(dropped, self.model.weight1[fit : fit + 1])
-                products.append(F.pad(product, (0, 0, 0, max(used) - count)))
-                wanted.append(F.pad(own, (0, max(used) - count), value=-1))
-            first = Projected(products[0] if len(products) == 1 else torch.cat(products))
-            logits = self.model(first, self.operator, streams).logits
-            return cross_entropy(logits, torch.stack(wanted))
-
-        return compute
-
-    def _loss_of_rows(
-        self, x: Tensor, labels: Tensor, seeds: Sequence[int]
-    ) -> Callable[[], Tensor]:
-        rows, targets = own_rows(labels)
-        counts = (targets >= 0).sum(1)
-        used = counts.clamp_max(ROWS_PER_EPOCH).tolist()
-        streams = Streams(seeds, labels.device, used)
-        if rows.shape[1] <= ROWS_PER_EPOCH:
-            chosen = x[rows]
-            return lambda: cross_entropy(self.model(chosen, self.operator, streams).logits, targets)
-        batches = Streams([derive(seed, Purpose.BATCHES) for seed in seeds], labels.device)
-        everything = torch.arange(ROWS_PER_EPOCH, device=labels.device)
-
-        def compute() -> Tensor:
-            drawn = (batches.uniform(ROWS_PER_EPOCH) * counts[:, None]).long()
-            positions = torch.where(counts[:, None] > ROWS_PER_EPOCH, drawn, everything)
-            logits = self.model(x[rows.gather(1, positions)], self.operator, streams).logits
-            return cross_entropy(logits, targets.gather(1, positions))
 
         return compute
 
@@ -308,14 +241,6 @@ class Network:
 def labeled_rows(labels: Tensor) -> Tensor:
     """Nodes that have a label in at least one fit, of labels ``(R, n)``."""
     return (labels >= 0).any(0).nonzero().flatten()
-
-
-def own_rows(labels: Tensor) -> tuple[Tensor, Tensor]:
-    """``(R, m)`` labeled nodes of each fit and their labels; -1 where a fit has fewer than m."""
-    labeled = labels >= 0
-    most = int(labeled.sum(1).amax())
-    rows = labeled.int().argsort(dim=1, descending=True, stable=True)[:, :most]
-    return rows, labels.gather(1, rows)
 
 
 def copy_parameters(source: Network, target: Network) -> None:

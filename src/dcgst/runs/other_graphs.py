@@ -1,0 +1,135 @@
+"""Predictions of a stored model on another graph than that of the fit."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dcgst.errors import InputError
+from dcgst.graph import UNKNOWN, Graph
+from dcgst.io import Columns, FeatureEncoder, Input, read
+from dcgst.methods import Result
+from dcgst.methods.core.trace import NOT_LABELED, TRAINING_LABEL
+from dcgst.methods.relations import combine_relations
+from dcgst.runs.drift import Drift, find_drift
+from dcgst.runs.predictions import Predictions
+
+if TYPE_CHECKING:
+    from dcgst.runs.run import Run
+
+
+@dataclass(frozen=True, eq=False)
+class OtherGraph:
+    """What a stored model says about another graph.
+
+    Attributes:
+        predictions: of all its nodes.
+        drift: how it differs from the graph of the fit.
+        unused_labels: number of labels in it that were not used.
+    """
+
+    predictions: Predictions
+    drift: list[Drift]
+    unused_labels: int
+
+
+def predict_other(
+    run: Run,
+    nodes: Any,
+    edges: Any = None,
+    *,
+    delimiter: str | None = None,
+    drop_unknown: bool = False,
+    use_labels: bool = False,
+) -> OtherGraph:
+    """Predictions on another graph, and how it differs from that of the fit.
+
+    Arguments as in :meth:`Run.predict`.
+    """
+    data = read_other(run, nodes, edges, delimiter, drop_unknown)
+    graph = data.graph
+    known = known_labels(run, graph, use_labels)
+    proba = run.calibration.apply(run.method.predict_proba(graph, known))
+    if not np.isfinite(proba).all():
+        raise InputError(
+            "the network gives probabilities that are not finite on this graph; are its "
+            "features much larger than those of the fit?"
+        )
+    result = Result(
+        proba=proba,
+        given=known,
+        labeled_stage=np.where(known != UNKNOWN, TRAINING_LABEL, NOT_LABELED),
+        agreement=np.ones(len(known), dtype=np.float32),
+        history=[],
+        stop_reason="",
+    )
+    unused = 0 if use_labels else int(((graph.labels != UNKNOWN) & (known == UNKNOWN)).sum())
+    return OtherGraph(
+        Predictions(graph.ids, run.graph.class_names, result, agreement=False),
+        find_drift(run.graph, graph, data.encoder, run.table, data.table),
+        unused,
+    )
+
+
+def read_other(
+    run: Run, nodes: Any, edges: Any, delimiter: str | None, drop_unknown: bool
+) -> Input:
+    """Read another graph with the feature encoder of this run."""
+    if run.info["spectral"]:
+        raise InputError(
+            "the features of this run were computed from its graph and have no meaning on "
+            "another graph; fit again on the new graph"
+        )
+    stored = run.info["encoder"]
+    encoder = FeatureEncoder.from_json(stored) if stored else None
+    found = read(
+        nodes,
+        edges,
+        Columns.from_json(run.info["columns"]) if encoder else None,
+        delimiter=delimiter,
+        drop_unknown=drop_unknown,
+        encoder=encoder,
+        labels_needed=False,
+    )
+    if (found.encoder is None) != (encoder is None):
+        expected = "node and edge tables" if encoder else "a graph with a feature matrix"
+        raise InputError(f"this run was fitted on {expected}; the new graph must be the same")
+    if found.relations and run.relations:
+        weights = {relation.name: relation.weight for relation in run.relations}
+        unknown = [name for name in found.relations if name not in weights]
+        if unknown:
+            warnings.warn(
+                f"the edges of kind {', '.join(unknown)} are not used: the fit had none of them",
+                stacklevel=2,
+            )
+        combined = combine_relations(found.relations, weights)
+        if combined is not None:
+            return replace(found, graph=replace(found.graph, adjacency=combined), relations={})
+    return found
+
+
+def known_labels(run: Run, graph: Graph, use_labels: bool) -> NDArray[np.int64]:
+    """Labels of the run for nodes with the same id, and those of another graph if asked for."""
+    given = run.split.given[0]
+    pairs = zip(run.graph.ids[given], run.graph.labels[given], strict=True)
+    of_run = {str(node_id): int(code) for node_id, code in pairs}
+    codes = {name: code for code, name in enumerate(run.graph.class_names)}
+    labels = graph.labels if use_labels else np.full_like(graph.labels, UNKNOWN)
+    if "train" in graph.masks:  # labels outside these masks are for evaluation
+        used = graph.masks["train"] | graph.masks.get("val", False)
+        labels = np.where(used, labels, UNKNOWN)
+    for code in np.unique(labels[labels != UNKNOWN]):
+        if graph.class_names[code] not in codes:
+            raise InputError(
+                f"the class {graph.class_names[code]!r} is not a class of the model; its "
+                f"classes are {', '.join(run.graph.class_names[:20])}"
+            )
+    known = [
+        of_run.get(str(node_id), UNKNOWN) if code == UNKNOWN else codes[graph.class_names[code]]
+        for node_id, code in zip(graph.ids, labels, strict=True)
+    ]
+    return np.array(known, dtype=np.int64)
