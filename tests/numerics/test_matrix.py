@@ -161,7 +161,9 @@ def test_a_workspace_keeps_its_number_of_columns(tmp_path, monkeypatch):
     with open_workspace(100, 60, tmp_path) as again:
         assert (again.folder, again.columns) == (tmp_path, first.columns)
     with open_workspace(100, 60, tmp_path / "other") as other:
-        assert other.folder is None
+        assert other.folder == tmp_path / "other", "a fit that is resumed needs the files"
+    with open_workspace(100, 60) as in_memory:
+        assert in_memory.folder is None
     monkeypatch.setattr(module, "available_memory", lambda: 2_000)
     with open_workspace(100, 60, tmp_path, prepared=True) as worker:
         assert worker.columns == first.columns

@@ -26,6 +26,7 @@ from dcgst.engine.executors import in_parallel, open_pool
 from dcgst.insight import write_report
 from dcgst.io.store import import_tables
 from dcgst.methods.core import runner, sampling
+from dcgst.numerics import arrays
 from dcgst.splits import Split
 
 parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
@@ -216,6 +217,27 @@ def test_large_fits_in_files(tables, tmp_path, large):
     again = open_run(found.folder)
     np.testing.assert_allclose(again.result.proba.sum(axis=1), 1, atol=1e-4)
     assert again.evaluate(tables / "truth.csv").quality.accuracy.value > 0.8
+
+
+def test_an_interrupted_prediction_continues(tables, tmp_path, large, monkeypatch):
+    """Ranges of nodes that were predicted before are not predicted again."""
+    monkeypatch.setattr(arrays, "ROWS", 100)
+    data, model = read(tables / "g.store"), DCGST(**QUICK)
+    expected = fit(data, tmp_path / "expected", model)
+    calls, predict = [], sampling._predict_range
+
+    def interrupted(graph, rows, nodes):
+        calls.append(nodes.start)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return predict(graph, rows, nodes)
+
+    monkeypatch.setattr(sampling, "_predict_range", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fit(data, tmp_path / "run", model)
+    found = fit(data, tmp_path / "run", model, resume=True)
+    assert calls == [0, 100, 200, 200]
+    np.testing.assert_array_equal(found.result.proba, expected.result.proba)
 
 
 def test_replicas_in_other_processes(tables, tmp_path, large, monkeypatch):

@@ -212,14 +212,14 @@ def open_workspace(
     device: torch.device | str = "cpu",
     reserved: int = 0,
 ) -> Iterator[Workspace]:
-    """A workspace in memory if there is room for all matrices, else in files.
+    """A workspace in files if there is a folder, or no room for all matrices; else in memory.
 
     Args:
         num_rows: of all matrices.
         num_columns: of all matrices together.
-        folder: for files; default a temporary one. If it has files already, they are used,
-            unless they were made with more memory. With a pool of processes, matrices are always
-            in files, which all of them can read.
+        folder: for files, so that an interrupted fit can use them again, and all processes of a
+            pool; default a temporary one, if files are needed. If it has files already, they are
+            used, unless they were made with more memory.
         prepared: whether the files in the folder are complete already.
         device: where columns are computed; as many at a time as fit there.
         reserved: bytes of memory that are needed for something else while matrices are kept.
@@ -234,8 +234,7 @@ def open_workspace(
     )  # in columns
     free = free_memory(torch.device(device))
     most = MOST_AT_ONCE if free == float("inf") else int(free / 2 / (NUMBER * num_rows) / COPIES)
-    shared = folder is not None and current_pool() is not None
-    if num_columns < room_beside and not shared and not found:
+    if num_columns < room_beside and folder is None:
         yield Workspace(None, max(1, min(AT_ONCE_IN_MEMORY, most)))
         return
     at_once = max(1, min(MOST_AT_ONCE, most, int(room / COPIES / tasks_at_once())))

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from dcgst.engine.device import resolve_device
 from dcgst.engine.executors import Shared, current_cluster
-from dcgst.engine.progress import counted
+from dcgst.engine.progress import Task
 from dcgst.engine.random import Purpose, derive
+from dcgst.files import write_text
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.memory import forget
 from dcgst.methods.core.result import Result
@@ -157,21 +158,37 @@ def predict_all(
     model = results[0].row_model
     assert model is not None
     shape = len(results), count, results[0].proba.shape[1]
-    folder = large.workspace.folder
-    proba: NDArray[np.float32] = (
-        np.empty(shape, dtype=np.float32)
-        if folder is None
-        else new_file(folder / f"probabilities-{number}.f32", shape)
-    )
     ranges = list(large.ranges())
-    predicted = _predictions(large, model, ranges)
-    for part in counted("prediction", ranges):
+    proba, done = _open_probabilities(large.workspace.folder, number, shape)
+    predicted = _predictions(large, model, ranges[done:])
+    task = Task("prediction", len(ranges))
+    task.advance(done)
+    for position, part in enumerate(ranges[done:], done + 1):
         proba[:, part] = next(predicted)
         forget(proba)
+        if large.workspace.folder is not None:
+            write_text(_marker(large.workspace.folder, number), str(position))
+        task.advance()
     return [
         _expand(result, own, sample, nodes, run, labels)
         for result, own, run in zip(results, proba, runs, strict=True)
     ]
+
+
+def _open_probabilities(
+    folder: Path | None, number: int, shape: tuple[int, ...]
+) -> tuple[NDArray[np.float32], int]:
+    """An array for probabilities, and the number of ranges that an interrupted fit has filled."""
+    if folder is None:
+        return np.empty(shape, dtype=np.float32), 0
+    path, marker = folder / f"probabilities-{number}.f32", _marker(folder, number)
+    if marker.exists() and path.exists() and path.stat().st_size == 4 * int(np.prod(shape)):
+        return np.memmap(path, np.float32, "r+", shape=shape), int(marker.read_text())
+    return new_file(path, shape), 0
+
+
+def _marker(folder: Path, number: int) -> Path:
+    return folder / f"probabilities-{number}.txt"
 
 
 def _predictions(
