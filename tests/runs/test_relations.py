@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.metrics import average_precision_score
 
 from dcgst import DCGST, GCN, Columns, InputError, fit, open_run, read
+from dcgst.insight import write_report
 from dcgst.methods.relations import combine_relations, weigh_relations
 from dcgst.runs.other_graphs import read_other
 from tests.cli.helpers import dcgst
@@ -41,6 +42,12 @@ def test_the_weights_say_which_kind_matters(run):
     assert found["transfer"].coverage > 0.9
     assert "left out" in found["transfer"].describe()
     assert open_run(run.folder).relations == run.relations
+
+
+def test_the_report_lists_them(run):
+    page = write_report(run).read_text()
+    assert "Which kinds of edges are used?" in page
+    assert "are used (device): they predict left-out labels better" in page
 
 
 def test_without_the_kinds_of_edges_they_are_not_found(case):

@@ -16,6 +16,7 @@ from dcgst.insight.report.charts import BLUE, GRAY, ORANGE, Line, color_of, line
 from dcgst.insight.report.layout import positions, shown_nodes
 from dcgst.insight.report.rendering import render_template, to_script
 from dcgst.methods.dcgst.experts import DESCRIPTIONS
+from dcgst.methods.relations import verdict
 from dcgst.runs import Run
 from dcgst.runs.evaluation import RunEvaluation
 from dcgst.runs.format import REPORT
@@ -81,6 +82,7 @@ def _content(run: Run, evaluation: RunEvaluation | None, diagnosis: Diagnosis) -
         "classes": _classes(run, codes),
         "warnings": prediction_warnings(run),
         "experts": _experts(run),
+        "relations": verdict(run.relations) if run.relations else "",
         "nodes": to_script(_nodes(run, codes)),
         "shift_chart": _shift_chart(run),
         "label_chart": _label_chart(run),
