@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -105,18 +105,14 @@ def fit(
     model = model or METHODS["dcgst"](replicas=default_replicas(graph))
     check_graph(graph)
     split = Split.known_labels(graph).hold_out(graph, validate, model.seed)
-    relations = [Relation(**stored) for stored in data.weighed]
-    if len(data.relations) > 1:
-        check_split(graph, split)
-        relations = weigh_relations(graph, data.relations, split.train[0])
-        data = combined(data, {relation.name: relation.weight for relation in relations})
-        graph = data.graph
+    check_split(graph, split)
+    data, relations = weigh(data, split)
+    graph = data.graph
     model.check()
     shares_of(model.prior, graph.class_names)  # raises if they are invalid
     if validate and "train" not in graph.masks and "random_validation" in model.get_params():
         # Held-out labels are as biased as the others.
         model = type(model)(**{**model.get_params(), "random_validation": False})
-    check_split(graph, split)
     check_fit_memory(graph, model, in_store=data.store is not None)
     if data.store is not None:
         check_parquet()
@@ -158,11 +154,15 @@ def fit(
     return run
 
 
-def combined(data: Input, weights: Mapping[str, float]) -> Input:
-    """The input with the weighted sum of its relations as edges."""
+def weigh(data: Input, split: Split) -> tuple[Input, list[Relation]]:
+    """The input with the weighted sum of its kinds of edges, and what was found about them."""
+    if len(data.relations) < 2:
+        return data, [Relation(**stored) for stored in data.weighed]
+    relations = weigh_relations(data.graph, data.relations, split.train[0])
+    weights = {relation.name: relation.weight for relation in relations}
     adjacency = combine_relations(data.relations, weights)
     graph = data.graph if adjacency is None else replace(data.graph, adjacency=adjacency)
-    return replace(data, graph=graph, relations={})
+    return replace(data, graph=graph, relations={}), relations
 
 
 @contextmanager
