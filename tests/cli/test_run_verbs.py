@@ -39,7 +39,7 @@ def test_predict_uses_labels_of_a_grown_graph(run_folder, tables, tmp_path):
 def test_predict_on_the_tables_of_the_fit_refers_to_its_predictions(run_folder, tables):
     done = dcgst("predict", run_folder, tables / "nodes.csv", tables / "edges.csv")
     assert (done.code, len(read_table(done.out))) == (0, 90)
-    assert f"Its own predictions are in {run_folder}" in done.words
+    assert f"its predictions are also in {run_folder}" in done.words
 
 
 def test_predict_names_a_missing_column(run_folder, tables, tmp_path):

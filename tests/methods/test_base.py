@@ -66,9 +66,18 @@ class TestPredict:
         with pytest.raises(InputError, match=r"labels must be 100 class codes, got \(3,\)"):
             two.predict_proba(other, labels=np.zeros(3, dtype=int))
 
-    def test_method_without_network_is_refused(self, graph, other):
-        with pytest.raises(InputError, match="majority has no network that can be applied"):
-            Majority().fit(graph).predict(other)
+    def test_majority_predicts_the_class_shares_of_the_fit(self, graph, other):
+        fitted = Majority().fit(graph)
+        expected = np.tile(fitted.proba_[0], (other.num_nodes, 1))
+        np.testing.assert_array_equal(fitted.predict_proba(other), expected)
+
+    def test_method_without_a_model_is_refused(self, graph, other):
+        fitted = GCN(epochs=1).fit(graph)
+        fitted.result_ = dataclasses.replace(fitted.result_, models=())
+        with pytest.raises(InputError, match="gcn has no model that can be applied"):
+            fitted.predict(other)
+        with pytest.raises(InputError, match="gcn has no network, and so no embeddings"):
+            fitted.embed()
 
     def test_fit_runs_does_not_change_the_fitted_result(self, two, graph, other):
         before = two.predict_proba(other)

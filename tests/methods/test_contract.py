@@ -14,7 +14,7 @@ from dcgst.graph import Graph
 from dcgst.methods import EM, GCN, METHODS, LabelPropagation, Majority, method
 from dcgst.methods.core.params import choices_of
 from dcgst.methods.core.result import results_without_stages
-from dcgst.numerics import smoothing
+from dcgst.numerics import views
 from dcgst.testing import CHECKS, check_method
 
 FEW = {
@@ -60,7 +60,7 @@ def shared_data():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(testing, "small_graph", lambda: graph)
         patch.setattr(testing, "small_split", lambda graph, runs=1: splits[runs])
-        patch.setattr(smoothing, "FILTERS", smoothing.FILTERS[-1:])
+        patch.setattr(views, "FILTERS", views.FILTERS[-1:])
         yield
 
 

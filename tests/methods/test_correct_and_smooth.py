@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from dcgst.datasets import synthetic
-from dcgst.errors import InputError
 from dcgst.methods import MLP, CorrectAndSmooth
 from dcgst.numerics.graph_tensors import GraphTensors
 from tests.methods.helpers import normalized, path
@@ -70,7 +69,14 @@ def test_accuracy_increases_if_only_the_edges_are_informative():
     assert CorrectAndSmooth(**settings).fit(noise).score(noise) > plain + 0.2
 
 
-def test_cannot_be_applied_to_other_graphs(graph):
+def test_is_applied_to_other_graphs(graph):
+    """With the labels of the fit, the same; without labels, the network alone."""
     fitted = CorrectAndSmooth(epochs=2, hidden=4).fit(graph)
-    with pytest.raises(InputError, match="cs has no network that can be applied to a graph"):
-        fitted.predict(synthetic(120, 3, features=12, seed=2))
+    labels = np.where(fitted.split_.train[0], graph.labels, -1)
+    np.testing.assert_allclose(fitted.predict_proba(graph, labels), fitted.proba_, atol=1e-6)
+    other = synthetic(120, 3, features=graph.num_features, seed=2)
+    (network,) = fitted.models_
+    x = torch.from_numpy(fitted.scale_features(other.features))
+    with torch.no_grad():
+        alone = network(x, None).logits.softmax(-1)[0].numpy()
+    np.testing.assert_allclose(fitted.predict_proba(other), alone, atol=1e-6)

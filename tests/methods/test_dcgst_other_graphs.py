@@ -1,6 +1,8 @@
-"""DC-GST on another graph: the network alone, or averaged with EM."""
+"""DC-GST on another graph: the combined prediction of all experts, without a new fit."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from dcgst.methods import DCGST, EM
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.pooling import Prediction
 from dcgst.numerics.graph_tensors import GraphTensors
+from dcgst.splits import Split
 from tests.methods.helpers import draw, ring_problem
 
 QUICK = {"hidden": 8, "epochs": 6, "stage_epochs": 3, "student_epochs": 2, "max_stages": 1}
@@ -48,8 +51,30 @@ class TestOtherGraphs:
         monkeypatch.setattr(EM, "predict_nodes", lambda *_: em.pop(0))
         torch.testing.assert_close(EM().average_with(problem, logits), expected)
 
-    def test_em_helps_only_if_labels_are_known_there(self, small, one_run, other):
+    @pytest.mark.parametrize("replicas", [1, 2])
+    def test_the_same_nodes_have_the_same_probabilities(self, small, replicas):
+        split = Split.known_labels(small)
+        fitted = DCGST(**QUICK, replicas=replicas).fit(small, split)
+        labels = np.where(split.train[0], small.labels, -1)
+        order = np.random.default_rng(0).permutation(small.num_nodes)
+        found = fitted.predict_proba(small.reorder(order), labels[order])
+        pool = split.pool[0][order]
+        np.testing.assert_allclose(found[pool], fitted.proba_[order][pool], atol=1e-4)
+
+    def test_without_labels_the_experts_that_propagate_them_are_left_out(
+        self, small, one_run, other
+    ):
         fitted = DCGST(**QUICK).fit(small, one_run)
+        (pool,) = fitted.result_.predictors
+        assert set(pool.weights) - set(pool.members) == {"lp", "cs"}
+        labels = np.where(other.masks["train"], other.labels, -1)
+        with_labels, without = fitted.predict_proba(other, labels), fitted.predict_proba(other)
+        assert not np.allclose(with_labels, without, atol=0.01)
+        np.testing.assert_allclose(without.sum(axis=1), 1, atol=1e-5)
+
+    def test_results_of_version_0_1_have_network_and_em(self, small, one_run, other):
+        fitted = DCGST(**QUICK).fit(small, one_run)
+        fitted.result_ = replace(fitted.result_, predictors=(), learned=None)
         labels = np.where(other.masks["train"], other.labels, -1)
         tensors = GraphTensors(
             fitted.scale_features(other.features), other.adjacency, unscaled=other.features

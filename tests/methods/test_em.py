@@ -11,7 +11,6 @@ import torch
 import torch.nn.functional as F
 
 from dcgst.datasets import load, synthetic
-from dcgst.errors import InputError
 from dcgst.methods import EM, GCN
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.em import edge_agreement
@@ -176,6 +175,11 @@ def test_accuracy_on_biased_labels_is_higher_than_of_a_gcn():
     assert accuracy(EM()) > accuracy(GCN(epochs=60)) + 0.05
 
 
-def test_cannot_be_applied_to_other_graphs(graph):
-    with pytest.raises(InputError, match="em has no network that can be applied to a graph"):
-        EM(steps=1).fit(graph).predict(synthetic(100, 3, features=12))
+def test_is_applied_to_other_graphs_without_a_new_fit(graph):
+    """The same nodes have the same probabilities; another order of nodes does not matter."""
+    fitted = EM(steps=3).fit(graph)
+    order = np.random.default_rng(0).permutation(graph.num_nodes)
+    other = graph.reorder(order).with_labels(np.full(graph.num_nodes, -1))
+    np.testing.assert_allclose(fitted.predict_proba(other), fitted.proba_[order], atol=1e-5)
+    grown = synthetic(150, 3, features=graph.num_features, seed=8)
+    np.testing.assert_allclose(fitted.predict_proba(grown).sum(axis=1), 1, atol=1e-5)

@@ -12,6 +12,7 @@ from dcgst.datasets import synthetic
 from dcgst.methods import DCGST, EM, MLP, CorrectAndSmooth
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import AGREEMENT, LEFT_OUT
+from dcgst.methods.core.row_models import MeanRows
 from dcgst.methods.dcgst.expert_fits import em_from_two_starts, fit_experts
 from dcgst.methods.dcgst.experts import GP_STUDENT, STUDENT
 from dcgst.methods.gaussian_process import GaussianProcess
@@ -70,11 +71,12 @@ def test_the_second_start_of_em_counts_as_far_as_labels_are_not_trusted(monkeypa
     def predicted(self, problem, start):
         starts.append(start)
         zero = torch.zeros(3)
-        return Prediction(draw(len(starts), 3, 4, 2).log_softmax(-1), zero, zero)
+        model = MeanRows([], [])  # not used
+        return Prediction(draw(len(starts), 3, 4, 2).log_softmax(-1), zero, zero, model)
 
     monkeypatch.setattr(EM, "predict_nodes", predicted)
     trust = torch.tensor([1.0, 0.0, 0.5])
-    found = em_from_two_starts(problem, network, trust)(problem.graph).log()
+    found = em_from_two_starts(problem, network, trust).proba.log()
     first, second = (draw(i, 3, 4, 2).log_softmax(-1) for i in (1, 2))
     weight = torch.tensor([0, 1 / 2, 1 / 3])[:, None, None]
     expected = ((1 - weight) * first + weight * second).log_softmax(-1)

@@ -89,7 +89,8 @@ def test_the_mean_of_calibrated_replicas_is_as_confident_as_they_are(rng):
     proba = (np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)).astype(np.float32)
     problem = ring_problem([[0, 1] + [-1] * 198] * 3, seeds=(0, 1, 2))
     z = torch.zeros(3, 200, 1)
-    replicas = results_without_stages(problem, torch.from_numpy(proba), z, ["end"] * 3)
+    results = results_without_stages(problem, torch.from_numpy(proba), z, ["end"] * 3)
+    replicas = [result.proba for result in results]
     mean, pool, unchanged = proba.mean(0), np.ones(200, dtype=bool), np.zeros(200, dtype=bool)
     pool[:2], unchanged[5:9] = False, True
     assert mean[pool].max(1).mean() < proba[:, pool].max(-1).mean() - 0.05
@@ -121,7 +122,7 @@ def test_equal_replicas_keep_their_confidence_on_a_large_graph(rng):
     proba = rng.dirichlet(np.ones(3), 5000).astype(np.float32)
     problem = ring_problem([[0, 1] + [-1] * 4998] * 2, seeds=(0, 1))
     both, z = torch.from_numpy(np.stack([proba, proba])), torch.zeros(2, 5000, 1)
-    replicas = results_without_stages(problem, both, z, ["end"] * 2)
+    replicas = [r.proba for r in results_without_stages(problem, both, z, ["end"] * 2)]
     pool = np.arange(5000) >= 2
     found = restore_confidence(proba, replicas, pool, ~pool)
     np.testing.assert_allclose(found, proba, atol=2e-4)

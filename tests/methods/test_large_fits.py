@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from dcgst.datasets import synthetic
 from dcgst.methods import DCGST, GCN
 from dcgst.methods.core import runner, sampling
 from dcgst.methods.core.trace import NOT_LABELED
+from dcgst.methods.dcgst import expert_fits
 from dcgst.splits import Split, sample
 
 QUICK = {"epochs": 20, "stage_epochs": 3, "max_stages": 3, "student_epochs": 5}
@@ -120,9 +122,20 @@ def test_an_interrupted_fit_is_resumed(graph, split, large, little_memory, tmp_p
         patch.setattr("dcgst.methods.dcgst.method.learn_pseudo_labels", stop)
         with pytest.raises(KeyboardInterrupt):
             DCGST(**QUICK).fit(graph, split, checkpoint=tmp_path)
-    files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.f32")}
+    matrices = [path for path in tmp_path.rglob("*.f32") if "probabilities" not in path.name]
+    files = {path: path.stat().st_mtime_ns for path in matrices}
     assert files
+    calls = []
+    for name in ("em_from_two_starts", "fit_kernel"):
+        function = getattr(expert_fits, name)
+        counted = partial(lambda own, *args: (calls.append(own), own(*args))[1], function)
+        monkeypatch.setattr(expert_fits, name, counted)
     found = DCGST(**QUICK).fit(graph, split, checkpoint=tmp_path).proba_
+    assert len(calls) == 2, "only the second fit, which uses the validation labels, is computed"
+    calls.clear()
+    again = DCGST(**QUICK).fit(graph, split, checkpoint=tmp_path).proba_
+    assert not calls
+    np.testing.assert_array_equal(again, found)
     np.testing.assert_allclose(found, expected, atol=1e-6)
     kept = [
         path for path, time in files.items() if path.exists() and path.stat().st_mtime_ns == time

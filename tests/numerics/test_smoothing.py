@@ -13,14 +13,12 @@ from dcgst.numerics.columns import leading_directions, times, transposed_times, 
 from dcgst.numerics.components import smoothed_components
 from dcgst.numerics.normalize import normalize_adjacency, unit_rows
 from dcgst.numerics.smoothing import (
-    FILTERS,
-    SHAPES,
     Basis,
     Filter,
     Smoother,
-    smoothed_views,
 )
 from dcgst.numerics.sparse import SparseMatrix
+from dcgst.numerics.views import FILTERS, SHAPES, learn_views
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +106,9 @@ def test_sparse_columns_are_weighted_by_inverse_document_frequency():
 
 def test_every_filter_has_unit_rows_of_weighted_and_plain_features(graph, operator):
     x = torch.tensor(graph.features)
-    views = smoothed_views(x, operator)
+    bases, views = learn_views(x, operator)
+    for found, expected in zip(bases(x, operator), views, strict=True):
+        torch.testing.assert_close(found, expected)
     assert len(views) == len(FILTERS)
     for of_filter, smooth in zip(views, FILTERS, strict=True):
         assert len(of_filter) == 2 * len(SHAPES)

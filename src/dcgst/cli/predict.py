@@ -155,7 +155,6 @@ def _describe(run: Run, other: OtherGraph, folder: Path) -> None:
         say(f"Warning: drift in {difference}.", errors)
     if shared == len(found) == run.graph.num_nodes:
         say(
-            f"These are the nodes of the run. Its own predictions are in {folder}; those of "
-            "the stored network differ slightly.",
+            f"These are the nodes of the run; its predictions are also in {folder}.",
             errors,
         )

@@ -37,12 +37,13 @@ class Checkpoint:
         folder = None if self.folder is None else self.folder / name
         return Checkpoint(folder, f"{self.prefix}{name}-")
 
-    def step(self, name: str, compute: Callable[[], Tensors]) -> Tensors:
+    def step(self, name: str, compute: Callable[[], Tensors], *, reuse: bool = True) -> Tensors:
         """Return the stored result of a step, or compute and store it.
 
         Args:
             name: unique within the computation; letters, digits and ``-``.
             compute: called if there is no readable file of that name.
+            reuse: whether a stored result is valid.
         """
         if name in self._names:
             raise ValueError(f"two checkpoint steps are named {name!r}")
@@ -50,7 +51,7 @@ class Checkpoint:
         if self.folder is None:
             return compute()
         path = self.folder / f"{name}.step"
-        stored = _read(path)
+        stored = _read(path) if reuse else None
         if stored is not None:
             return stored
         result = compute()

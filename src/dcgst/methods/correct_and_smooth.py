@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -44,8 +45,14 @@ class CorrectAndSmooth(NeuralMethod):
         training = network.train("training", problem.train_labels, problem, self.training_options)
         output = network.predict()
         proba = self.propagate(problem, lambda _: output.logits.softmax(-1))(problem.graph)
-        # Without model: on another graph the network alone would be another method.
-        return self.results(problem, training, output, proba=proba)
+        return self.results(problem, training, output, proba=proba, model=network.model)
+
+    def apply(self, result: Result, problem: Problem) -> list[Tensor]:
+        """On another graph: corrected and smoothed by the labels that are known there, if any."""
+        networks = super().apply(result, problem)
+        if not bool((problem.train_labels >= 0).any()):
+            return networks
+        return [self.propagate(problem, partial(_same, own))(problem.graph) for own in networks]
 
     def propagate(self, problem: Problem, model: NodeFunction) -> NodeFunction:
         """Probabilities ``(R, m, C)`` of a model, corrected and smoothed, as function of nodes."""
@@ -92,3 +99,7 @@ class CorrectAndSmooth(NeuralMethod):
             return found / found.sum(-1, keepdim=True)
 
         return proba
+
+
+def _same(values: Tensor, _nodes: NodeTensors) -> Tensor:
+    return values

@@ -12,7 +12,8 @@ from torch import Tensor
 from dcgst.methods.core.base import Method
 from dcgst.methods.core.params import param
 from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.result import Result, results_without_stages
+from dcgst.methods.core.result import Result, results_without_stages, with_predictors
+from dcgst.methods.core.storage import storable
 from dcgst.methods.pooling import Prediction, log_pool
 from dcgst.numerics.graph_tensors import NodeTensors
 from dcgst.numerics.softmax import softmax
@@ -60,7 +61,8 @@ class EM(Method):
         prediction = self.predict_nodes(problem, problem.one_hot())
         z = problem.graph.views[0][0].expand(problem.num_fits, -1, -1)
         reasons = [f"maximum number of steps ({self.steps})"] * problem.num_fits
-        return results_without_stages(problem, prediction.log_proba.softmax(-1), z, reasons)
+        results = results_without_stages(problem, prediction.log_proba.softmax(-1), z, reasons)
+        return with_predictors(results, prediction.model, problem)
 
     def predict_nodes(self, problem: Problem, start: Tensor) -> Prediction:
         """Pool the predictions of all views, each fitted from the same start ``(R, n, C)``.
@@ -123,6 +125,7 @@ class EM(Method):
         return mixture
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Mixture:
     """One component per class on one view of the features.
@@ -144,6 +147,11 @@ class Mixture:
     def __call__(self, nodes: NodeTensors) -> Tensor:
         number, position = self.position
         return self.logits(nodes.views[number][position])
+
+    def select(self, fit: int) -> Mixture:
+        """The mixture of one fit."""
+        own = slice(fit, fit + 1)
+        return Mixture(self.means[own], self.log_weights[own], self.position)
 
 
 def edge_agreement(logits: Tensor, adjacency: SparseMatrix) -> Tensor:

@@ -13,7 +13,13 @@ from torch import Tensor
 from dcgst.methods.core.base import Method
 from dcgst.methods.core.params import param
 from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.result import LEFT_OUT, Result, results_without_stages
+from dcgst.methods.core.result import (
+    LEFT_OUT,
+    Result,
+    results_without_stages,
+    with_predictors,
+)
+from dcgst.methods.core.storage import storable
 from dcgst.numerics.graph_tensors import NodeTensors
 
 # Logarithms of the kernel weights before any label is seen.
@@ -61,7 +67,9 @@ class GaussianProcess(Method):
         model, left_out = self.fit_rows(problem)
         z = problem.graph.propagated["PageRank"].expand(problem.num_fits, -1, -1)
         reasons = [f"maximum number of steps ({self.steps})"] * problem.num_fits
-        results = results_without_stages(problem, model.proba(problem.graph), z, reasons)
+        proba = model(problem.graph).softmax(-1)
+        results = results_without_stages(problem, proba, z, reasons)
+        results = with_predictors(results, model, problem)
         return [
             replace(result, expectation={LEFT_OUT: accuracy})
             for result, accuracy in zip(results, left_out, strict=True)
@@ -127,6 +135,7 @@ def learn_pseudo_labels(problem: Problem, labels: Tensor) -> KernelRows:
     return KernelRows(fits)
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class KernelSum:
     """A weighted sum of kernels between a node and the labeled nodes, in one fit.
@@ -160,18 +169,19 @@ class KernelSum:
         return torch.cat(rows)
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class KernelRows:
     """The Gaussian processes of R fits."""
 
     fits: list[KernelSum]
 
-    def proba(self, nodes: NodeTensors) -> Tensor:
-        """``(R, m, C)`` probabilities."""
-        return self(nodes).softmax(-1)
-
     def __call__(self, nodes: NodeTensors) -> Tensor:
         return torch.stack([fit(nodes) for fit in self.fits])
+
+    def select(self, fit: int) -> KernelRows:
+        """The Gaussian process of one fit."""
+        return KernelRows(self.fits[fit : fit + 1])
 
 
 class Kernel:
@@ -255,7 +265,7 @@ class Kernel:
             labeled=[block[self.nodes] for block in self.blocks],
             weights=self.log_weights.softmax(0).tolist(),
             scales=[typical * own for typical, own in zip(self.typical, scales, strict=True)],
-            coefficients=coefficients.to(like),
+            coefficients=coefficients.to(like).contiguous(),
             offset=offset.to(like),
         )
 

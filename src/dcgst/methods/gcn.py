@@ -10,8 +10,6 @@ from dcgst.engine.training import TrainingLog
 from dcgst.methods.core.network import Network, NeuralMethod
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result
-from dcgst.methods.core.row_models import NetworkRows
-from dcgst.numerics.graph_tensors import NodeFunction
 
 
 @dataclass(eq=False, kw_only=True)
@@ -41,13 +39,6 @@ class GCN(NeuralMethod):
     def solve(self, problem: Problem) -> list[Result]:
         network, training = self.train_network(problem)
         return self.results(problem, training, network.predict(), model=network.model)
-
-    def fit_rows(self, problem: Problem) -> NodeFunction:
-        """A function that returns ``(R, m, C)`` probabilities of nodes."""
-        network, _ = self.train_network(problem)
-        if network.model.hops == 0:
-            return NetworkRows(network.model).proba
-        return lambda _: network.predict().logits.softmax(-1)
 
     def train_network(self, problem: Problem) -> tuple[Network, TrainingLog]:
         """Train a new network on the training labels."""

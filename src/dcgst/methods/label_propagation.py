@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from dcgst.errors import InputError
 from dcgst.methods.core.base import Method
 from dcgst.methods.core.params import param
 from dcgst.methods.core.problem import Problem
@@ -36,6 +37,12 @@ class LabelPropagation(Method):
         proba = self.fit_rows(problem)(problem.graph)
         reasons = [f"maximum number of steps ({self.steps})"] * problem.num_fits
         return results_without_stages(problem, proba, proba, reasons)
+
+    def apply(self, result: Result, problem: Problem) -> list[Tensor]:
+        """On another graph: the labels that are known there are propagated."""
+        if not bool((problem.train_labels >= 0).any()):
+            raise InputError("label propagation needs labels in the other graph")
+        return [self.fit_rows(problem)(problem.graph)]
 
     def fit_rows(self, problem: Problem) -> NodeFunction:
         """A function that returns ``(R, m, C)`` probabilities of nodes."""

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from dcgst.methods.core.row_models import Affine, MeanRows, RowModel, ScaledRows
-from dcgst.numerics.graph_tensors import GraphTensors, NodeFunction, NodeTensors
 from dcgst.numerics.shares import every_kth
 
 SAMPLE = 1500
@@ -59,17 +58,6 @@ class Prediction:
             log_prior = torch.zeros_like(log_likelihood)
         tempered = None if model is None else ScaledRows(model, affine)
         return cls(log_proba, log_likelihood, log_prior, tempered)
-
-    def proba_of(self, graph: GraphTensors) -> NodeFunction:
-        """Probabilities as function of nodes; ``graph`` holds the nodes that are predicted here."""
-
-        def proba(nodes: NodeTensors) -> Tensor:
-            if nodes is graph:
-                return self.log_proba.softmax(-1)
-            assert self.model is not None
-            return self.model(nodes).softmax(-1)
-
-        return proba
 
 
 def log_pool(predictions: Iterable[Prediction]) -> Prediction:

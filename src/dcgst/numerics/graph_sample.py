@@ -11,13 +11,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dcgst.numerics.graph_tensors import GraphTensors, NodeFunction
+from dcgst.numerics.graph_tensors import GraphTensors, Learned, NodeFunction
 from dcgst.numerics.large_graph import LargeGraph
 from dcgst.numerics.large_rows import OneFilterAtATime
 from dcgst.numerics.normalize import Features
 from dcgst.numerics.propagation import Propagation
-from dcgst.numerics.smoothing import Filter, Views
+from dcgst.numerics.smoothing import Filter
 from dcgst.numerics.sparse import Pattern, SparseMatrix
+from dcgst.numerics.views import Views
 
 NEIGHBORS = 2
 """Neighbors of each node of a sample that are part of it."""
@@ -74,6 +75,10 @@ class GraphSample(GraphTensors):
     @cached_property
     def propagation(self) -> Propagation:
         return self.graph.propagation
+
+    @property
+    def learned(self) -> Learned:
+        return self.graph.learned
 
     @cached_property
     def propagated(self) -> dict[str, Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -15,8 +16,9 @@ from dcgst.numerics.matrix import Nodes
 from dcgst.numerics.normalize import Features, normalize_adjacency, to_features
 from dcgst.numerics.propagation import Propagation
 from dcgst.numerics.similarity import SimilarNodes
-from dcgst.numerics.smoothing import Filter, Views, smoothed_views
+from dcgst.numerics.smoothing import Filter
 from dcgst.numerics.sparse import SparseMatrix
+from dcgst.numerics.views import ViewBases, Views, learn_views
 
 
 class NodeTensors(Protocol):
@@ -29,6 +31,10 @@ class NodeTensors(Protocol):
     @property
     def x(self) -> Features:
         """``(m, d)`` features, scaled as the method needs them."""
+
+    @property
+    def adjacency(self) -> SparseMatrix:
+        """Their edges."""
 
     @property
     def propagated(self) -> dict[str, Tensor]:
@@ -46,6 +52,19 @@ NodeFunction = Callable[[NodeTensors], Tensor]
 """A function that returns ``(R, m, C)`` values of m nodes."""
 
 
+@dataclass(frozen=True)
+class Learned:
+    """What is learned from the features of a graph, so that those of others mean the same.
+
+    Attributes:
+        propagation: how features by number of hops are computed.
+        views: how views for EM are computed.
+    """
+
+    propagation: Propagation
+    views: ViewBases
+
+
 class GraphTensors:
     """Features and adjacency of a graph on a device, with everything computed from them once.
 
@@ -57,6 +76,7 @@ class GraphTensors:
         device: where the tensors are.
         unscaled: ``(n, d)`` features as they are in the graph, for views and propagation, which
             weight columns first; default ``features``.
+        learned: from another graph; default: what this graph says.
     """
 
     nodes: Nodes = slice(None)
@@ -71,7 +91,9 @@ class GraphTensors:
         adjacency: sp.csr_array,
         device: torch.device | str = "cpu",
         unscaled: FeatureMatrix | None = None,
+        learned: Learned | None = None,
     ) -> None:
+        self._learned = learned
         self.x: Features = to_features(features, device)
         same = unscaled is None or unscaled is features
         self.unscaled = self.x if same else to_features(unscaled, device)
@@ -91,12 +113,25 @@ class GraphTensors:
     @cached_property
     def views(self) -> Sequence[Views]:
         """18 versions of the smoothed features for EM: ``views[i]`` holds those of filter i."""
-        return smoothed_views(self.unscaled, self.normalized)
+        return self._viewed[1]
+
+    @cached_property
+    def _viewed(self) -> tuple[ViewBases, list[Views]]:
+        if self._learned is None:
+            return learn_views(self.unscaled, self.normalized)
+        return self._learned.views, self._learned.views(self.unscaled, self.normalized)
 
     @cached_property
     def propagation(self) -> Propagation:
-        """How features by number of hops are computed, learned on this graph."""
+        """How features by number of hops are computed."""
+        if self._learned is not None:
+            return self._learned.propagation
         return Propagation.fit(self.unscaled, self.adjacency, self.normalized)
+
+    @property
+    def learned(self) -> Learned:
+        """What other graphs need so that their features mean the same."""
+        return Learned(self.propagation, self._viewed[0])
 
     @cached_property
     def propagated(self) -> dict[str, Tensor]:

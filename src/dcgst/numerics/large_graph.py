@@ -15,15 +15,16 @@ from dcgst.graph.references import ByReference
 from dcgst.memory import forget
 from dcgst.numerics.arrays import row_ranges
 from dcgst.numerics.columns import MOST_COLUMNS, ColumnWeights, leading_directions, times
-from dcgst.numerics.graph_tensors import NodeFunction, NodeTensors
+from dcgst.numerics.graph_tensors import Learned, NodeFunction, NodeTensors
 from dcgst.numerics.large_rows import LargeRows
 from dcgst.numerics.matrix import Matrix, Nodes, Workspace
 from dcgst.numerics.neighbors import Neighbors
 from dcgst.numerics.normalize import Features, to_features, unit_rows
 from dcgst.numerics.operations import Means, Smoothing
 from dcgst.numerics.propagation import DIMENSIONS, HOPS, SMOOTH, Propagation
-from dcgst.numerics.smoothing import DIMENSIONS as VIEW_DIMENSIONS
-from dcgst.numerics.smoothing import FILTERS, Basis, Filter
+from dcgst.numerics.smoothing import Basis, Filter
+from dcgst.numerics.views import DIMENSIONS as VIEW_DIMENSIONS
+from dcgst.numerics.views import FILTERS, ViewBases
 
 SAMPLE_FOR_DIRECTIONS = 20_000
 """Rows from which the directions of most variance of wide features are computed."""
@@ -128,12 +129,16 @@ class LargeGraph(ByReference):
         return leading_directions(rows(self.some_nodes), min(MOST_COLUMNS, len(self.some_nodes)))
 
     @cached_property
+    def view_directions(self) -> list[Tensor]:
+        """``(d, k)`` directions of the weighted and of the plain features."""
+        return [self.directions(rows) for rows in (self.weighted_rows, self.plain_rows)]
+
+    @cached_property
     def smoothed(self) -> list[list[Matrix]]:
         """For each filter, the smoothed weighted and plain features."""
         versions = {"weighted features": self.weighted_rows, "features": self.plain_rows}
         found: list[list[Matrix]] = [[] for _ in FILTERS]
-        for name, rows in versions.items():
-            directions = self.directions(rows)
+        for (name, rows), directions in zip(versions.items(), self.view_directions, strict=True):
             shape = self.num_nodes, directions.shape[1]
             product = product_with(rows, directions)
             for by, matrix in self.smooth_by(FILTERS, name, shape, product, means=True).items():
@@ -205,6 +210,12 @@ class LargeGraph(ByReference):
         """Directions of most variance of the rows of all nodes."""
         parts = ((rows(part), self.connected[part]) for part in self.ranges())
         return Basis.fit(parts, dimensions)
+
+    @property
+    def learned(self) -> Learned:
+        """What other graphs need so that their features mean the same."""
+        views = ViewBases(self.weights, self.view_directions, self.bases)
+        return Learned(self.propagation, views)
 
     @cached_property
     def propagation(self) -> Propagation:

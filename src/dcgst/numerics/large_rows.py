@@ -11,7 +11,8 @@ from torch import Tensor
 from dcgst.numerics.matrix import Nodes
 from dcgst.numerics.normalize import Features
 from dcgst.numerics.propagation import Propagation
-from dcgst.numerics.smoothing import FILTERS, Views, views_of
+from dcgst.numerics.sparse import SparseMatrix
+from dcgst.numerics.views import FILTERS, Views, views_of
 
 if TYPE_CHECKING:
     from dcgst.numerics.large_graph import LargeGraph
@@ -31,6 +32,10 @@ class LargeRows:
     @cached_property
     def x(self) -> Features:
         return self.graph.feature_rows(self.nodes, self.graph.scale)
+
+    @property
+    def adjacency(self) -> SparseMatrix:
+        raise ValueError("networks that use edges need all nodes of a graph at once")
 
     @cached_property
     def propagated(self) -> dict[str, Tensor]:

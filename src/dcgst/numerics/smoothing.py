@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from dcgst.numerics.columns import MOST_COLUMNS, leading_directions, times, weight_columns
+from dcgst.numerics.columns import MOST_COLUMNS, leading_directions, times
 from dcgst.numerics.linalg import eigh
-from dcgst.numerics.normalize import Features, unit_rows
+from dcgst.numerics.normalize import Features
 from dcgst.numerics.products import spmm
 from dcgst.numerics.sparse import SparseMatrix
 
@@ -65,9 +64,13 @@ class Smoother:
         self.operator = operator
         self.row_sums: dict[Filter, Tensor] = {}
 
+    def means(self, z: Tensor, by: Filter) -> Tensor:
+        """``(n, k)`` weighted means over the nodes around each node."""
+        return by(self.operator, z) / self.sums(by)
+
     def smooth(self, z: Tensor, by: Filter) -> Tensor:
         """``(n, k)`` smoothed and centered."""
-        return self.center(by(self.operator, z) / self.sums(by))
+        return self.center(self.means(z, by))
 
     def transposed(self, z: Tensor, by: Filter) -> Tensor:
         """The transpose of :meth:`smooth`, applied to ``(n, k)`` with connected rows only."""
@@ -157,45 +160,8 @@ class Basis:
         """``(m, k)`` rows of the left singular vectors for ``(m, d)`` features."""
         kept = self.values > SMALLEST_VALUE * self.values[:1]
         factor = 1 / torch.where(kept, self.values, torch.inf)
-        return torch.addmm(-(self.mean @ self.right), z, self.right) * factor
+        return (z - self.mean) @ self.right * factor
 
     def view(self, scores: Tensor, dimensions: int, whitening: float) -> Tensor:
         """``(m, dimensions)``: :math:`U S^{1-w}`; w is 0 for plain and 1 for white components."""
         return scores[:, :dimensions] * self.values[:dimensions] ** (1 - whitening)
-
-
-FILTERS = (Filter(0.05, 40), Filter(0.1, 10), Filter(0.1, 4))
-SHAPES = ((16, 0.6), (64, 0.3), (128, 0.5))
-"""Views of smoothed features: number of dimensions and whitening."""
-
-Views = list[Tensor]
-"""``(n, d)`` rows of unit length, all smoothed by the same filter."""
-
-DIMENSIONS = max(dimensions for dimensions, _ in SHAPES)
-
-
-def views_of(bases: Sequence[Basis], scores: Sequence[Tensor]) -> Views:
-    """Views of features smoothed by one filter, in all shapes.
-
-    Args:
-        bases: of the weighted and of the plain features.
-        scores: ``(m, k)`` of both.
-    """
-    return [
-        F.normalize(basis.view(own, *shape), dim=-1)
-        for basis, own in zip(bases, scores, strict=True)
-        for shape in SHAPES
-    ]
-
-
-def smoothed_views(x: Features, operator: SparseMatrix) -> list[Views]:
-    """For each filter, views of the weighted and of the plain features, in all shapes."""
-    smoother = Smoother(operator)
-    reduced = [smoother.reduce(scaled) for scaled in (unit_rows(weight_columns(x)), unit_rows(x))]
-    views: list[Views] = []
-    for by in FILTERS:
-        smoothed = [smoother.smooth(z, by) for z in reduced]
-        bases = [Basis.fit([(z, smoother.connected)], DIMENSIONS) for z in smoothed]
-        scores = [basis.scores(z) for basis, z in zip(bases, smoothed, strict=True)]
-        views.append(views_of(bases, scores))
-    return views

@@ -43,6 +43,7 @@ def average(replicas: Sequence[Result], folds: NDArray[np.int64] | None = None) 
         expert_weights=_mean_by_name([r.expert_weights for r in replicas]),
         expectation=_mean_by_name([r.expectation for r in replicas]),
         models=tuple(model for r in replicas for model in r.models),
+        predictors=tuple(model for r in replicas for model in r.predictors),
         stage_predictions=(),
     )
     equal = sum(((r.labels == mean.labels) | (given >= 0)).astype(np.float32) for r in replicas)
@@ -64,7 +65,7 @@ def _mean_proba(replicas: Sequence[Result], folds: NDArray[np.int64] | None) -> 
 
 def restore_confidence(
     mean: NDArray[np.float32],
-    replicas: Sequence[Result],
+    replicas: Sequence[NDArray[np.float32]],
     pool: NDArray[np.bool_],
     unchanged: NDArray[np.bool_],
 ) -> NDArray[np.float32]:
@@ -75,7 +76,7 @@ def restore_confidence(
 
     Args:
         mean: ``(n, C)`` mean probabilities.
-        replicas: what they are the mean of.
+        replicas: ``(n, C)`` probabilities, of which they are the mean.
         pool: ``(n,)`` bool, the nodes whose mean confidence is scaled.
         unchanged: ``(n,)`` bool, nodes that keep their probabilities.
     """
@@ -85,7 +86,7 @@ def restore_confidence(
     within = torch.from_numpy(pool[rows])[None]
     log_proba, *each = (
         torch.from_numpy(np.array(proba[rows])).clamp_min(1e-9).log()[None]
-        for proba in (mean, *(replica.proba for replica in replicas))
+        for proba in (mean, *replicas)
     )
     target = torch.stack([mean_confidence(own, within) for own in each]).mean(0)
     scale = confidence_scale(log_proba, target, within)

@@ -19,12 +19,13 @@ from dcgst.engine.training import Callback
 from dcgst.errors import InputError, unknown_name
 from dcgst.evaluate.metrics import accuracy
 from dcgst.graph import UNKNOWN, FeatureMatrix, Graph, as_graph
-from dcgst.methods.core import runner
+from dcgst.methods.core import other_graphs, runner
 from dcgst.methods.core.fitted import FittedAttributes
 from dcgst.methods.core.params import check_settings, param
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result
-from dcgst.nn.base import BACKBONES, Backbone, Output
+from dcgst.methods.core.row_models import NetworkRows
+from dcgst.nn.base import BACKBONES
 from dcgst.splits import Split
 
 if TYPE_CHECKING:
@@ -88,10 +89,17 @@ class Method(FittedAttributes, ABC):
         """Scale rows of features as the method needs them; by default not at all."""
         return rows
 
-    def apply_model(self, model: Backbone, problem: Problem) -> Tensor:
-        """``(R, n, C)`` probabilities of a fitted network on another graph."""
-        output: Output = model(model.inputs(problem.graph), model.operator(problem.adjacency))
-        return output.logits.softmax(-1)
+    def apply(self, result: Result, problem: Problem) -> list[Tensor]:
+        """``(1, n, C)`` probabilities of each fitted replica on another graph.
+
+        Args:
+            result: of the fit.
+            problem: the other graph, with one fit whose training labels are known there.
+        """
+        models = result.predictors or [NetworkRows(network) for network in result.models]
+        if not models:
+            raise InputError(f"{self.name} has no model that can be applied to another graph")
+        return [model(problem.graph).softmax(-1) for model in models]
 
     # --- settings -----------------------------------------------------------------------------
 
@@ -187,13 +195,12 @@ class Method(FittedAttributes, ABC):
     def predict_proba(
         self, graph: Graph | Data | None = None, labels: NDArray[np.int64] | None = None
     ) -> NDArray[np.float32]:
-        """``(n, C)`` probabilities on the fitted graph, or of the fitted network on another graph.
+        """``(n, C)`` probabilities on the fitted graph, or of the fitted model on another graph.
 
         Args:
             graph: another graph with the same features.
             labels: ``(n,)`` known class codes there, -1 elsewhere. The labels of ``graph`` itself
-                are never used. Without labels, only the network is used: EM, which DC-GST
-                averages with it, needs labels.
+                are never used. Without labels, DC-GST leaves out the experts that propagate them.
         """
         self._check_fitted()
         if graph is None or (labels is None and self._is_fitted_graph(graph)):
@@ -202,7 +209,7 @@ class Method(FittedAttributes, ABC):
         known = np.full(graph.num_nodes, UNKNOWN) if labels is None else np.asarray(labels)
         if known.shape != (graph.num_nodes,):
             raise InputError(f"labels must be {graph.num_nodes} class codes, got {known.shape}")
-        return runner.predict(self, self.models_, graph, known, self.classes_)
+        return other_graphs.predict(self, self.result_, graph, known, self.classes_)
 
     def predict(
         self, graph: Graph | Data | None = None, labels: NDArray[np.int64] | None = None
@@ -250,7 +257,9 @@ class Method(FittedAttributes, ABC):
             graph: default the fitted graph; another one must have the same features.
         """
         self._check_fitted()
-        return runner.embed(self, self.models_, as_graph(self.graph_ if graph is None else graph))
+        return other_graphs.embed(
+            self, self.result_, as_graph(self.graph_ if graph is None else graph)
+        )
 
     def _is_fitted_graph(self, graph: Graph | Data) -> bool:
         """Whether a graph has the nodes, edges and features of the fitted one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from dcgst.graph import UNKNOWN
 from dcgst.methods.core.prior import follow_shares, shares_of
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result
+from dcgst.methods.core.storage import stored
 from dcgst.numerics.graph_tensors import GraphTensors
 from dcgst.splits import Split
 
@@ -34,6 +35,16 @@ def chunks_of(method: Method, split: Split, *, gpu: bool) -> list[Chunk]:
     count = len(split) * method.replicas
     size = method.chunk_size or (count if gpu or method.all_at_once else 1)
     return [range(start, min(count, start + size)) for start in range(0, count, size)]
+
+
+RESULTS = "results"
+"""Name of the checkpoint step with the results of a chunk."""
+
+
+def checkpoint_of(chunk: Chunk, folder: Path | None) -> Checkpoint:
+    """Where the steps of a chunk are stored."""
+    name = f"replica-{chunk.start:03d}-{len(chunk)}"
+    return Checkpoint(folder and folder / name, f"{name}-")
 
 
 @dataclass(frozen=True)
@@ -57,17 +68,13 @@ class Jobs:
     folds: NDArray[np.int64]
 
     def run(
-        self,
-        chunks: Iterable[Chunk],
-        callbacks: Sequence[Callback],
-        checkpoint: Path | None,
-    ) -> Iterator[list[Result]]:
-        """Results of chunks of fits, each computed together."""
-        with threads_for(len(self.labels)):
-            for chunk in chunks:
-                folder = checkpoint and checkpoint / f"replica-{chunk.start:03d}-{len(chunk)}"
-                state = Checkpoint(folder, f"replica-{chunk.start:03d}-{len(chunk)}-")
-                yield self.fit(chunk, callbacks, state)
+        self, chunk: Chunk, callbacks: Sequence[Callback], checkpoint: Path | None
+    ) -> list[Result]:
+        """Results of a chunk of fits of all nodes, computed together or loaded."""
+        state = checkpoint_of(chunk, checkpoint)
+        return stored(
+            state, RESULTS, lambda: self.fit(chunk, callbacks, state), self.tensors.device
+        )
 
     def fit(
         self, chunk: Chunk, callbacks: Sequence[Callback], checkpoint: Checkpoint
@@ -90,7 +97,9 @@ class Jobs:
             checkpoint=checkpoint,
         )
         results = []
-        for result, run in zip(method.solve(problem), runs, strict=True):
+        with threads_for(len(self.labels)):
+            solved = method.solve(problem)
+        for result, run in zip(solved, runs, strict=True):
             pool = split.pool[run]
             proba = follow_shares(result.proba, pool, shares)
             model = None if self.tensors.complete else result.row_model

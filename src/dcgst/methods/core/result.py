@@ -18,6 +18,7 @@ from dcgst.graph.references import ByReference
 from dcgst.memory import forget
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.row_models import RowModel
+from dcgst.methods.core.storage import storable
 from dcgst.methods.core.trace import (
     CANDIDATE,
     EDGE_PROBABILITIES,
@@ -27,6 +28,7 @@ from dcgst.methods.core.trace import (
 )
 from dcgst.nn.base import Backbone
 from dcgst.numerics.arrays import row_ranges
+from dcgst.numerics.graph_tensors import Learned
 
 History = list[dict[str, float]]
 
@@ -37,6 +39,7 @@ AGREEMENT = "expert_agreement"
 """Mean share of nodes for which two experts predict the same class."""
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Result(ByReference):
     """What a method found in one fit, or in one run, the mean of its replicas.
@@ -60,6 +63,9 @@ class Result(ByReference):
         expectation: what is known about the accuracy without a random sample: :data:`LEFT_OUT`
             and :data:`AGREEMENT`, as far as the method computes them.
         models: one fitted :class:`Backbone` per replica; empty if the method has none.
+        predictors: one model per replica that predicts the nodes of other graphs; empty if the
+            networks or the method itself do.
+        learned: what the predictors need of the graph of the fit.
         row_model: predicts the nodes that are not in the sample that the method was fitted to.
         stage_predictions: ``(n,)`` predicted classes of each stage, until the runner has compared
             them with the truth.
@@ -78,6 +84,8 @@ class Result(ByReference):
     expert_weights: Mapping[str, float] = field(default_factory=dict)
     expectation: Mapping[str, float] = field(default_factory=dict)
     models: tuple[Backbone, ...] = ()
+    predictors: tuple[RowModel, ...] = ()
+    learned: Learned | None = None
     row_model: RowModel | None = None
     stage_predictions: tuple[NDArray[np.int16], ...] = ()
 
@@ -187,6 +195,19 @@ def results_without_stages(
     trace.stop_reasons = list(stop_reasons)
     labeled_stage = torch.where(problem.train_labels >= 0, TRAINING_LABEL, NOT_LABELED)
     return make_results(problem, proba, labeled_stage, trace, model)
+
+
+def with_predictors(
+    results: Sequence[Result], model: RowModel | None, problem: Problem
+) -> list[Result]:
+    """The same results with a model of R fits that predicts the nodes of other graphs."""
+    if model is None:
+        return list(results)
+    learned = problem.graph.learned
+    return [
+        dataclasses.replace(result, predictors=(model.select(fit),), learned=learned)
+        for fit, result in enumerate(results)
+    ]
 
 
 def make_results(

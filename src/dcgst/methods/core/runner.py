@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Executor, as_completed
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 from numpy.typing import NDArray
 
 from dcgst.engine.device import resolve_device, usable_memory
@@ -18,18 +18,15 @@ from dcgst.engine.executors import current_pool
 from dcgst.engine.locality import LARGE, locality_order
 from dcgst.engine.progress import Task
 from dcgst.engine.random import Purpose, derive
-from dcgst.engine.threads import threads_for
 from dcgst.engine.training import Callback
 from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.methods.core.averaging import average, restore_confidence
-from dcgst.methods.core.jobs import Chunk, Jobs, chunks_of
+from dcgst.methods.core.jobs import Chunk, Jobs, checkpoint_of, chunks_of
 from dcgst.methods.core.prior import follow_shares, shares_of
-from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result
 from dcgst.methods.core.sampling import LARGE as LARGE_GRAPH
 from dcgst.methods.core.sampling import predict_all, restrict, sample_of
-from dcgst.nn.base import Backbone
 from dcgst.numerics.graph_tensors import GraphTensors
 from dcgst.splits import Split
 
@@ -124,7 +121,8 @@ def _fit_in_chunks(
         replicas = results[count * run : count * (run + 1)]
         mean = average(replicas, fold)
         if method.calibrated and count > 1:
-            proba = restore_confidence(mean.proba, replicas, pool, fold >= 0)
+            each = [replica.proba for replica in replicas]
+            proba = restore_confidence(mean.proba, each, pool, fold >= 0)
             mean = replace(mean, proba=follow_shares(proba, pool, shares))
         combined.append(mean)
     return combined
@@ -150,15 +148,17 @@ def fit_chunks(
         features = method.scale_features(graph.features)
         tensors = GraphTensors(features, graph.adjacency, device, graph.features)
         jobs = Jobs(method, tensors, graph.labels, graph.class_names, split, folds)
-        return [result for own in jobs.run(chunks, callbacks, checkpoint) for result in own]
+        return [result for chunk in chunks for result in jobs.run(chunk, callbacks, checkpoint)]
     with sample_of(method, graph, split, checkpoint, prepared=prepared) as sample:
         nodes = sample.positions
         labels, inside = graph.labels[nodes], restrict(split, sample)
         jobs = Jobs(method, sample, labels, graph.class_names, inside, folds[:, nodes])
         results = []
-        for chunk, own in zip(chunks, jobs.run(chunks, callbacks, checkpoint), strict=True):
+        for chunk in chunks:
             runs = [split[number // method.replicas] for number in chunk]
-            results += predict_all(sample, own, runs, graph.labels, chunk.start)
+            state = checkpoint_of(chunk, checkpoint)
+            fit = partial(jobs.fit, chunk, callbacks, state)
+            results += predict_all(sample, fit, runs, graph, chunk.start, state)
         return results
 
 
@@ -216,60 +216,6 @@ def validation_folds(method: Method, graph: Graph, split: Split) -> NDArray[np.i
         nodes = rng.permutation(order[val[order]])
         own[nodes] = np.arange(nodes.size) % method.replicas
     return folds
-
-
-def predict(
-    method: Method,
-    models: Sequence[Backbone],
-    graph: Graph,
-    labels: NDArray[np.int64],
-    class_names: Sequence[str],
-) -> NDArray[np.float32]:
-    """``(n, C)`` mean probabilities of fitted networks on another graph.
-
-    Args:
-        method: the fitted method.
-        models: its networks.
-        graph: a graph with the same features as the fitted one.
-        labels: ``(n,)`` known class codes there, -1 elsewhere.
-        class_names: the classes.
-    """
-    tensors = tensors_for(method, models, graph)
-    each = []
-    with torch.no_grad(), threads_for(graph.num_nodes):
-        for model in models:
-            known = np.tile(labels, (model.replicas, 1))
-            problem = Problem.build(tensors, known, len(class_names))
-            each.append(method.apply_model(model, problem))
-    mean: NDArray[np.float32] = torch.cat(each).mean(0).numpy(force=True)
-    return follow_shares(mean, labels == UNKNOWN, shares_of(method.prior, class_names))
-
-
-def embed(method: Method, models: Sequence[Backbone], graph: Graph) -> NDArray[np.float32]:
-    """``(n, replicas * hidden)`` last hidden layers of fitted networks, concatenated."""
-    tensors = tensors_for(method, models, graph)
-    with torch.no_grad(), threads_for(graph.num_nodes):
-        each = [
-            model(model.inputs(tensors), model.operator(tensors.adjacency)).embedding
-            for model in models
-        ]
-    joined: NDArray[np.float32] = torch.cat([h for z in each for h in z], dim=-1).numpy(force=True)
-    return joined
-
-
-def tensors_for(method: Method, models: Sequence[Backbone], graph: Graph) -> GraphTensors:
-    """The graph on the device of the networks; raises if they cannot be applied to it."""
-    if not models:
-        raise InputError(f"{method.name} has no network that can be applied to a graph")
-    if graph.num_features != models[0].num_features:
-        raise InputError(
-            f"the network was fitted on {models[0].num_features} features, this graph has "
-            f"{graph.num_features}"
-        )
-    device = next(models[0].parameters()).device
-    return GraphTensors(
-        method.scale_features(graph.features), graph.adjacency, device, graph.features
-    )
 
 
 def check_split(graph: Graph, split: Split) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dcgst.engine.checkpoint import Checkpoint
 from dcgst.engine.device import resolve_device
 from dcgst.engine.executors import Shared, current_cluster
 from dcgst.engine.progress import Task
@@ -18,8 +19,10 @@ from dcgst.engine.random import Purpose, derive
 from dcgst.files import write_text
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.memory import forget
+from dcgst.methods.core.jobs import RESULTS
 from dcgst.methods.core.result import Result
 from dcgst.methods.core.row_models import RowModel
+from dcgst.methods.core.storage import stored
 from dcgst.methods.core.trace import NOT_LABELED, TRAINING_LABEL
 from dcgst.numerics.arrays import new_file
 from dcgst.numerics.columns import MOST_COLUMNS
@@ -27,7 +30,7 @@ from dcgst.numerics.graph_sample import NEIGHBORS, GraphSample, draw_sample
 from dcgst.numerics.large_graph import LargeGraph
 from dcgst.numerics.matrix import open_workspace
 from dcgst.numerics.propagation import DIMENSIONS, HOPS
-from dcgst.numerics.smoothing import FILTERS
+from dcgst.numerics.views import FILTERS
 from dcgst.splits import Split
 
 if TYPE_CHECKING:
@@ -137,42 +140,62 @@ def _some_of_each_class(
 
 def predict_all(
     sample: GraphSample,
-    results: Sequence[Result],
+    fit: Callable[[], Sequence[Result]],
     runs: Sequence[Split],
-    labels: NDArray[np.int64],
+    graph: Graph,
     number: int,
+    checkpoint: Checkpoint,
 ) -> list[Result]:
-    """Results of fits of a sample as results of the whole graph.
+    """Fit a sample and predict the whole graph.
 
     Nodes of the sample keep their predictions.
 
     Args:
         sample: the sample.
-        results: of fits that were computed together.
+        fit: returns the results of fits that are computed together.
         runs: the run of each of them.
-        labels: ``(n,)`` labels of the whole graph.
+        graph: the whole graph.
         number: of this call, for the name of a file.
+        checkpoint: where the results are stored.
     """
-    large, count = sample.graph, sample.graph.num_nodes
-    nodes = sample.positions[sample.chosen]
-    model = results[0].row_model
-    assert model is not None
-    shape = len(results), count, results[0].proba.shape[1]
-    ranges = list(large.ranges())
-    proba, done = _open_probabilities(large.workspace.folder, number, shape)
-    predicted = _predictions(large, model, ranges[done:])
+    ranges = list(sample.graph.ranges())
+    shape = len(runs), graph.num_nodes, graph.num_classes
+    proba, done = _open_probabilities(sample.graph.workspace.folder, number, shape)
+
+    def compute() -> list[Result]:
+        results = fit()
+        model = results[0].row_model
+        assert model is not None
+        _fill(proba, sample.graph, model, ranges, done, number)
+        return [
+            _expand(result, own, sample, run, graph.labels)
+            for result, own, run in zip(results, proba, runs, strict=True)
+        ]
+
+    found = stored(checkpoint, RESULTS, compute, sample.graph.device, reuse=done == len(ranges))
+    return [
+        dataclasses.replace(result, proba=own) for result, own in zip(found, proba, strict=True)
+    ]
+
+
+def _fill(
+    proba: NDArray[np.float32],
+    large: LargeGraph,
+    model: RowModel,
+    ranges: Sequence[slice],
+    done: int,
+    number: int,
+) -> None:
+    """Predict the ranges of nodes that are not done yet."""
     task = Task("prediction", len(ranges))
     task.advance(done)
+    predicted = _predictions(large, model, ranges[done:])
     for position, part in enumerate(ranges[done:], done + 1):
         proba[:, part] = next(predicted)
         forget(proba)
         if large.workspace.folder is not None:
             write_text(_marker(large.workspace.folder, number), str(position))
         task.advance()
-    return [
-        _expand(result, own, sample, nodes, run, labels)
-        for result, own, run in zip(results, proba, runs, strict=True)
-    ]
 
 
 def _open_probabilities(
@@ -217,11 +240,12 @@ def _expand(
     result: Result,
     proba: NDArray[np.float32],
     sample: GraphSample,
-    nodes: NDArray[np.int64],
     run: Split,
     labels: NDArray[np.int64],
 ) -> Result:
+    """The result of the whole graph, without its probabilities, which are in ``proba``."""
     count = sample.graph.num_nodes
+    nodes = sample.positions[sample.chosen]
     proba[nodes] = result.proba[sample.chosen]
     given = np.where(run.given[0], labels, UNKNOWN)
     stage = np.where(run.train[0], TRAINING_LABEL, NOT_LABELED)
@@ -230,7 +254,7 @@ def _expand(
     candidates["node"] = sample.positions[candidates["node"]]
     return dataclasses.replace(
         result,
-        proba=proba,
+        proba=proba[:0],
         given=given,
         labeled_stage=stage,
         agreement=np.ones(count, dtype=np.float32),

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from dcgst.engine.executors import Shared, current_cluster
 from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.row_models import BoundedRows, RowModel
+from dcgst.methods.core.row_models import BoundedRows, NetworkRows, ProbabilityRows, RowModel
+from dcgst.methods.core.storage import storable, stored
 from dcgst.methods.correct_and_smooth import CorrectAndSmooth
 from dcgst.methods.em import EM
 from dcgst.methods.gaussian_process import GaussianProcess
@@ -30,17 +31,18 @@ NAMES = tuple(
 SMALLEST = 1e-6
 
 
+@storable
 @dataclass(frozen=True)
 class Fit:
     """One expert of R fits.
 
     Attributes:
-        function: returns ``(R, m, C)`` probabilities of nodes.
+        model: predicts nodes.
         proba: ``(R, n, C)`` of the nodes that it was fitted on.
         left_out: accuracy on left-out training labels in each fit, if it is known.
     """
 
-    function: NodeFunction
+    model: RowModel
     proba: Tensor
     left_out: Sequence[float] = ()
 
@@ -51,7 +53,7 @@ class Fitted:
 
     Attributes:
         log_proba: ``(R, n, C)`` by name.
-        models: by name, those that can predict other nodes.
+        models: by name.
         left_out: accuracy of the Gaussian process on left-out training labels in each fit.
     """
 
@@ -87,13 +89,15 @@ def fit_experts(
     running[EM.name] = start(fit_em, val_labels, network, trust)
     # What is propagated over the whole graph is divided into blocks of columns instead.
     fits = {LabelPropagation.name: fit_alone(problem, LabelPropagation)}
-    mlp = running[MLP.name].result().function if MLP.name in running else lambda _: first[MLP.name]
-    fits[CorrectAndSmooth.name] = fit_correct_and_smooth(problem, mlp)
+    mlp = running[MLP.name].result().model if MLP.name in running else None
+    fits[CorrectAndSmooth.name] = fit_correct_and_smooth(
+        problem, (lambda _: first[MLP.name]) if mlp is None else (lambda n: mlp(n).softmax(-1))
+    )
     fits |= {name: future.result() for name, future in running.items()}
     proba = {**first, **{name: fits[name].proba for name in NAMES if name in fits}}
     return Fitted(
         log_proba={name: own.clamp_min(SMALLEST).log() for name, own in proba.items()},
-        models={name: BoundedRows(fit.function, SMALLEST) for name, fit in fits.items()},
+        models={name: BoundedRows(fit.model, SMALLEST) for name, fit in fits.items()},
         left_out=fits[GaussianProcess.name].left_out,
     )
 
@@ -120,30 +124,39 @@ def _fit_shared(fit: Callable[..., Fit], shared: Shared[Problem], arguments: Seq
 def fit_alone(problem: Problem, kind: type[GCN | LabelPropagation | GaussianProcess]) -> Fit:
     """Fit one expert that needs no other."""
     alone = replace(problem, checkpoint=problem.checkpoint.within(kind.name))
+    if issubclass(kind, LabelPropagation):
+        function = kind().fit_rows(alone)
+        return Fit(ProbabilityRows(function), function(problem.graph))
     if issubclass(kind, GaussianProcess):
-        model, left_out = kind().fit_rows(alone)
-        return Fit(model.proba, model.proba(problem.graph), left_out)
-    function = kind().fit_rows(alone)
-    return Fit(function, function(problem.graph))
+        return stored(alone.checkpoint, "fit", lambda: fit_kernel(alone), problem.device)
+    model = NetworkRows(kind().train_network(alone)[0].model)
+    return Fit(model, model(problem.graph).softmax(-1))
+
+
+def fit_kernel(problem: Problem) -> Fit:
+    """Fit the Gaussian process."""
+    model, left_out = GaussianProcess().fit_rows(problem)
+    return Fit(model, model(problem.graph).softmax(-1), left_out)
 
 
 def fit_correct_and_smooth(problem: Problem, mlp: NodeFunction) -> Fit:
     """Fit Correct and Smooth to the probabilities of a network."""
     checkpoint = problem.checkpoint.within(CorrectAndSmooth.name)
     function = CorrectAndSmooth().propagate(replace(problem, checkpoint=checkpoint), mlp)
-    return Fit(function, function(problem.graph))
+    return Fit(ProbabilityRows(function), function(problem.graph))
 
 
 def fit_em(problem: Problem, val_labels: Tensor, network: Tensor, trust: Tensor) -> Fit:
     """Fit EM; arguments as in :func:`em_from_two_starts` and :func:`fit_experts`."""
     checkpoint = problem.checkpoint.within(EM.name)
     alone = replace(problem, checkpoint=checkpoint, val_labels=val_labels)
-    function = em_from_two_starts(alone, network, trust)
-    return Fit(function, function(problem.graph))
+    return stored(
+        checkpoint, "fit", lambda: em_from_two_starts(alone, network, trust), problem.device
+    )
 
 
-def em_from_two_starts(problem: Problem, network: Tensor, trust: Tensor) -> NodeFunction:
-    """Probabilities of EM, started from the labels and from a network.
+def em_from_two_starts(problem: Problem, network: Tensor, trust: Tensor) -> Fit:
+    """EM, started from the labels and from a network.
 
     Labels from one region of a graph may start a component in the wrong place. The less
     representative they are, the more the second start counts.
@@ -159,4 +172,6 @@ def em_from_two_starts(problem: Problem, network: Tensor, trust: Tensor) -> Node
         start = em.given_weight * problem.one_hot() + network * problem.pool[..., None]
         second = em.predict_nodes(problem, start)
         predictions.append(replace(second, log_prior=(1 - trust).log()))
-    return log_pool(predictions).proba_of(problem.graph)
+    prediction = log_pool(predictions)
+    assert prediction.model is not None
+    return Fit(prediction.model, prediction.log_proba.softmax(-1))

@@ -10,17 +10,11 @@ from torch import Tensor
 
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import AGREEMENT, LEFT_OUT
-from dcgst.methods.core.row_models import (
-    Affine,
-    BoundedRows,
-    MeanRows,
-    NetworkRows,
-    RowModel,
-    ScaledRows,
-)
+from dcgst.methods.core.row_models import Affine, BoundedRows, NetworkRows, RowModel
 from dcgst.methods.correct_and_smooth import CorrectAndSmooth
 from dcgst.methods.dcgst.calibration import Correction, calibrate, fit_factor
 from dcgst.methods.dcgst.expert_fits import SMALLEST, fit_experts
+from dcgst.methods.dcgst.pool_model import PoolModel
 from dcgst.methods.em import EM
 from dcgst.methods.gaussian_process import GaussianProcess
 from dcgst.methods.gcn import GCN
@@ -169,30 +163,25 @@ class Experts:
         evidence = Evidence(self.trust, likelihood, correction)
         return Pool(calibration.apply(log_proba), weights, evidence, calibration)
 
-    def row_model(
+    def model(
         self, pool: Pool, teacher: Backbone, student: Backbone, second: RowModel
-    ) -> RowModel | None:
-        """The combined prediction as a model of other nodes of a graph of which this is a sample.
+    ) -> PoolModel:
+        """The combined prediction as a model of other nodes.
 
         Args:
             pool: the combined prediction.
             teacher: as pretrained.
             student: the first student.
             second: the second student.
-
-        Returns:
-            None if all nodes of the graph are here.
         """
-        if self.problem.graph.complete:
-            return None
         models: dict[str, RowModel] = {
             **self.fitted.models,
-            self.teacher_name: BoundedRows(NetworkRows(teacher).proba, SMALLEST),
+            self.teacher_name: BoundedRows(NetworkRows(teacher), SMALLEST),
             STUDENT: NetworkRows(student),
             GP_STUDENT: second,
         }
-        scaled = [ScaledRows(models[name], self.scales[name]) for name in pool.weights]
-        return ScaledRows(MeanRows(scaled, list(pool.weights.values())), pool.calibration)
+        members = {name: models[name] for name in pool.weights}
+        return PoolModel(members, self.scales, pool.weights, pool.calibration)
 
     def expectations(self) -> list[dict[str, float]]:
         """What is known about the accuracy of each fit without validation labels."""

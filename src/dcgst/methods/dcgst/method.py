@@ -15,8 +15,9 @@ from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN
 from dcgst.methods.core.network import Network
 from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.result import Result
+from dcgst.methods.core.result import Result, with_predictors
 from dcgst.methods.core.self_training import SelfTraining
+from dcgst.methods.core.storage import stored
 from dcgst.methods.core.trace import NOT_LABELED
 from dcgst.methods.dcgst.candidates import (
     Candidates,
@@ -24,11 +25,12 @@ from dcgst.methods.dcgst.candidates import (
     find_candidates,
 )
 from dcgst.methods.dcgst.experts import GP_STUDENT, STUDENT, Evidence, Experts
+from dcgst.methods.dcgst.pool_model import PoolModel
 from dcgst.methods.dcgst.settings import Settings
 from dcgst.methods.dcgst.teacher import EdgeSettings, Teacher
 from dcgst.methods.em import EM
 from dcgst.methods.gaussian_process import learn_pseudo_labels
-from dcgst.nn.base import BACKBONES, Backbone, Output
+from dcgst.nn.base import BACKBONES
 from dcgst.shift.selection import SelectionObjective, relaxed_selection
 
 NETWORKS = 2
@@ -190,16 +192,23 @@ class DCGST(Settings):
             return results, None
         # Departure 6: a second student, a Gaussian process, learns from the combined prediction.
         confident = confident_half(problem, experts.pool({STUDENT: logits}).log_proba)
-        second = learn_pseudo_labels(problem, confident)
+        second = stored(
+            problem.checkpoint,
+            "second-student",
+            lambda: learn_pseudo_labels(problem, confident),
+            problem.device,
+        )
         pool = experts.pool({STUDENT: logits, GP_STUDENT: second(problem.graph)})
         results = state.results(
             pool.log_proba.exp(), student.model, teacher.edge_probabilities, pool.weights
         )
-        row_model = experts.row_model(pool, pretrained, student.model, second)
-        expectations = zip(results, experts.expectations(), strict=True)
-        return [
-            replace(r, expectation=own, row_model=row_model) for r, own in expectations
-        ], pool.evidence
+        model = experts.model(pool, pretrained, student.model, second)
+        row_model = None if problem.graph.complete else model
+        results = [
+            replace(r, expectation=own, row_model=row_model)
+            for r, own in zip(results, experts.expectations(), strict=True)
+        ]
+        return with_predictors(results, model.without_labels(), problem), pool.evidence
 
     def create_teacher(self, problem: Problem) -> Teacher:
         """Create a teacher with new parameters, with an edge predictor if the setting is true."""
@@ -234,9 +243,15 @@ class DCGST(Settings):
         options = replace(self.training_options, epochs=self.student_epochs)
         student.train("student", labels, problem, options, number=1)
 
-    def apply_model(self, model: Backbone, problem: Problem) -> Tensor:
-        """On another graph: the student alone, or averaged with EM if labels are known there."""
-        output: Output = model(model.inputs(problem.graph), model.operator(problem.adjacency))
+    def apply(self, result: Result, problem: Problem) -> list[Tensor]:
+        """On another graph: the combined prediction of each replica.
+
+        Results of version 0.1 have networks only; they are averaged with EM.
+        """
+        if result.predictors:
+            models = [model for model in result.predictors if isinstance(model, PoolModel)]
+            return [model.on(problem)(problem.graph).softmax(-1) for model in models]
+        networks = super().apply(result, problem)
         if not self.experts or not bool((problem.train_labels >= 0).any()):
-            return output.logits.softmax(-1)
-        return EM().average_with(problem, output.logits).softmax(-1)
+            return networks
+        return [EM().average_with(problem, proba.log()).softmax(-1) for proba in networks]

@@ -29,6 +29,7 @@ FORMAT = 2
 RUN, BEGUN, CHECKPOINT, LOCK = "run.json", "begun.json", "checkpoint", ".lock"
 PREDICTIONS, HISTORY, CANDIDATE_TABLE = "predictions.csv", "history.csv", "candidates.csv.gz"
 ARRAYS, MODELS, NODE_TABLE = "graph.npz", "model.safetensors", "nodes.csv.gz"
+PREDICTORS = "predictors.safetensors"
 METRICS, REPORT = "metrics.json", "report.html"
 PREDICTIONS_PARQUET, PROBABILITIES = "predictions.parquet", "probabilities.npy"
 """Files of a run whose graph is in a store."""
@@ -38,7 +39,7 @@ OLD_CANDIDATE_TABLE = "audit.csv.gz"
 
 OF_TABLES = (PREDICTIONS, NODE_TABLE)
 OF_STORE = (PREDICTIONS_PARQUET, PROBABILITIES)
-ALWAYS = (CANDIDATE_TABLE, HISTORY, MODELS, ARRAYS, METRICS)
+ALWAYS = (CANDIDATE_TABLE, HISTORY, MODELS, PREDICTORS, ARRAYS, METRICS)
 
 FILES = (RUN, *OF_TABLES, *OF_STORE, *ALWAYS, REPORT, BEGUN)
 """All files; ``begun.json`` is removed last, because it marks the folder as a run folder."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import json
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 
 from dcgst.errors import InputError
@@ -23,8 +24,11 @@ from dcgst.io.input import Input, StoreReference
 from dcgst.io.npz import read_npz_arrays
 from dcgst.io.store import is_store, open_store
 from dcgst.methods import Result
+from dcgst.methods.core.row_models import RowModel
+from dcgst.methods.core.storage import DESCRIPTION, restore, restore_network
 from dcgst.methods.core.trace import CANDIDATE, EDGE_PROBABILITIES
 from dcgst.nn import Backbone
+from dcgst.numerics.graph_tensors import Learned
 from dcgst.runs.format import v1
 from dcgst.runs.format.layout import (
     ARRAYS,
@@ -33,12 +37,13 @@ from dcgst.runs.format.layout import (
     HISTORY,
     MODELS,
     NODE_TABLE,
+    PREDICTORS,
     PROBABILITIES,
     RUN,
     Stored,
     read_json,
 )
-from dcgst.runs.format.validation import check_arrays, check_info, check_sizes, verify_digests
+from dcgst.runs.format.validation import check_arrays, check_info, verify_digests
 from dcgst.runs.format.writing import check_finite
 from dcgst.splits import Split
 
@@ -102,6 +107,10 @@ def _read(folder: Path, info: dict[str, Any]) -> Stored:
     split = Split.of(arrays["train"], arrays["val"], arrays["pool"])
     if (arrays["test"] != split.test(graph)[0]).any():
         split = replace(split, official_test=arrays["test"][None])
+    predictors: tuple[RowModel, ...] = ()
+    learned = None
+    if info.get("predictors"):
+        predictors, learned = _read_predictors(folder / PREDICTORS)
     result = Result(
         proba=arrays["proba"],
         given=np.where(split.given[0], graph.labels, UNKNOWN),
@@ -114,6 +123,8 @@ def _read(folder: Path, info: dict[str, Any]) -> Stored:
         expert_weights=info.get("expert_weights", {}),
         expectation=info.get("expectation", {}),
         models=_read_models(folder / MODELS, info["models"]),
+        predictors=predictors,
+        learned=learned,
     )
     return Stored(info, graph, split, result, store=store)
 
@@ -211,6 +222,20 @@ def _read_history(path: Path) -> list[dict[str, float]]:
     return records
 
 
+def _read_predictors(path: Path) -> tuple[tuple[RowModel, ...], Learned]:
+    try:
+        with safe_open(path, "pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            description = json.loads((file.metadata() or {})[DESCRIPTION])
+        check_finite(tensors)
+        predictors, learned = restore(description, tensors)
+        if not (isinstance(learned, Learned) and all(map(callable, predictors))):
+            raise ValueError("its content is not a model")
+    except DAMAGED as error:
+        raise InputError(f"{path} is damaged ({error}); fit again with --overwrite") from error
+    return tuple(predictors), learned
+
+
 def _read_models(path: Path, configs: Sequence[Mapping[str, Any]]) -> tuple[Backbone, ...]:
     if not configs:
         return ()
@@ -221,10 +246,7 @@ def _read_models(path: Path, configs: Sequence[Mapping[str, Any]]) -> tuple[Back
         for index, config in enumerate(configs):
             prefix = f"{index}."
             state = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-            check_sizes(config, state)
-            network = Backbone.from_config(config)
-            network.load_state_dict(state)
-            networks.append(network)
+            networks.append(restore_network(config, state))
     except InputError:
         raise
     except DAMAGED as error:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from dcgst.errors import InputError
 from dcgst.evaluate.calibration import Calibration
@@ -31,6 +30,7 @@ from dcgst.runs.format.layout import (
     OF_TABLES,
     PREDICTIONS,
     PREDICTIONS_PARQUET,
+    PREDICTORS,
     RUN,
     digest_of_file,
     seal,
@@ -62,7 +62,8 @@ def verify_digests(folder: Path, info: Mapping[str, Any]) -> None:
     if info != seal(info) or not isinstance(files, dict):
         raise InputError(f"{folder / RUN} was changed or damaged; fit again with --overwrite")
     expected = {*ALWAYS, *(OF_STORE if info.get("store") else OF_TABLES)}
-    for name, key in ((MODELS, "models"), (NODE_TABLE, "node_columns")):
+    optional = ((MODELS, "models"), (PREDICTORS, "predictors"), (NODE_TABLE, "node_columns"))
+    for name, key in optional:
         if not info.get(key):
             expected.discard(name)
     if set(files) != expected:
@@ -136,18 +137,6 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], graph: Graph) -> None:
         raise ValueError("agreement has values outside 0 … 1")
     if (arrays["labeled_stage"] < NOT_LABELED).any():
         raise ValueError("labeled_stage has negative stages")
-
-
-def check_sizes(config: Mapping[str, Any], state: Mapping[str, Tensor]) -> None:
-    """Raise ``ValueError`` if a network of this configuration is larger than its parameters."""
-    most = max([1, *(tensor.numel() for tensor in state.values())])
-    for name in ("replicas", "num_features", "hidden", "num_classes"):
-        size = config[name]
-        if not isinstance(size, int) or not 0 < size <= most:
-            raise ValueError(f"a network has {name} {size!r}, but its parameters are smaller")
-    rate = config["dropout"]
-    if not isinstance(rate, (int, float)) or not 0 <= rate < 1:
-        raise ValueError(f"a network has dropout {rate!r}")
 
 
 def _check_number(name: str, value: Any, above: float = -1) -> None:

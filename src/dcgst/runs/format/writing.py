@@ -24,6 +24,7 @@ from dcgst.files import replacing, rows_to_csv, write_bytes, write_text
 from dcgst.graph import Graph
 from dcgst.memory import forget
 from dcgst.methods import Result
+from dcgst.methods.core.storage import DESCRIPTION, dump
 from dcgst.methods.core.trace import CANDIDATE
 from dcgst.numerics.arrays import row_ranges
 from dcgst.runs.format.layout import (
@@ -37,6 +38,7 @@ from dcgst.runs.format.layout import (
     OF_STORE,
     PREDICTIONS,
     PREDICTIONS_PARQUET,
+    PREDICTORS,
     PROBABILITIES,
     RUN,
     Stored,
@@ -88,6 +90,9 @@ def write(
         contents[NODE_TABLE] = _to_csv(list(stored.table), columns, "\r\n")
     if result.models:
         contents[MODELS] = save(_tensors_of(result))
+    stored.info["predictors"] = len(result.predictors)
+    if result.predictors:
+        contents[PREDICTORS] = _predictors_to_bytes(result)
     for name, content in contents.items():
         write_bytes(folder / name, content)
     stored.info["files"] = {
@@ -96,6 +101,13 @@ def write(
     }
     write_text(folder / RUN, json.dumps(seal(stored.info), indent=1, allow_nan=False) + "\n")
     shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
+
+
+def _predictors_to_bytes(result: Result) -> bytes:
+    """What predicts other graphs: tensors, and a description as metadata."""
+    description, tensors = dump((result.predictors, result.learned))
+    check_finite(tensors)
+    return save(tensors, {DESCRIPTION: json.dumps(description, allow_nan=False)})
 
 
 def _write_probabilities(path: Path, proba: NDArray[np.float32]) -> None:
