@@ -2,10 +2,12 @@
 
 Synthetic graphs with 64 features, 50 classes, 500 biased labels and ten edges per node are made in
 memory and fitted twice, with all GPU memory and with a part of it. ``--runs`` is the number of fits
-of a dataset that are computed together.
+of a dataset that are computed together. ``--compare-capture`` also measures a fit whose steps are
+launched kernel by kernel instead of as CUDA graphs.
 
     python benchmarks/gpu.py --nodes 300000,3000000 --limit 8GB
     python benchmarks/gpu.py --dataset ogbn-arxiv --runs 10
+    python benchmarks/gpu.py --dataset cora --rate 0.02 --runs 10 --compare-capture
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from _common import show
 from numpy.typing import NDArray
 
 from dcgst import Graph, load, sample
+from dcgst.engine.replay import Repeated
 from dcgst.memory import parse_size
 from dcgst.methods import method
 from dcgst.methods.core.runner import fit_runs, fits_sample
@@ -79,6 +82,7 @@ def main() -> None:
     parser.add_argument("--dataset", default="", help="a dataset instead, with labels by PPR-S")
     parser.add_argument("--rate", type=float, default=0.01)
     parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--compare-capture", action="store_true")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     _, total = torch.cuda.mem_get_info()
@@ -86,7 +90,13 @@ def main() -> None:
     if options.dataset:
         graph = load(options.dataset)
         split = sample(graph, "released", rate=options.rate, runs=options.runs)
-        show(measure(graph, graph.labels, split, 1.0), options.json)
+        if options.compare_capture:
+            measure(graph, graph.labels, split, 1.0)  # libraries are loaded when first used
+        for captured in (True, False) if options.compare_capture else (True,):
+            Repeated.enabled = captured
+            found = measure(graph, graph.labels, split, 1.0)
+            show({"captured": captured, **found}, options.json)
+        Repeated.enabled = True
     for count in filter(None, options.nodes.split(",")):
         graph, truth = make_graph(int(count))
         for limit in (1.0, parse_size(options.limit) / total):

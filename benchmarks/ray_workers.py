@@ -1,4 +1,4 @@
-"""Speed of one and of two Ray workers with one thread each: a grid of cells, and propagation.
+"""Speed of one and of two Ray workers with one thread each: a grid of cells, propagation, a fit.
 
 Both numbers of workers are measured in one run, in alternating order. Workers are started and have
 imported everything before the clock starts. ``speedup`` is the time of one worker divided by that
@@ -22,11 +22,14 @@ from pathlib import Path
 import numpy as np
 import torch
 from _common import show
+from _tables import Tables
 
 from dcgst.bench.cells import Cell
 from dcgst.bench.grid import _run as run_cell
 from dcgst.datasets import synthetic
 from dcgst.engine.executors import in_parallel, open_pool
+from dcgst.io.store import import_tables, open_store
+from dcgst.methods import method
 from dcgst.numerics.matrix import Workspace
 from dcgst.numerics.neighbors import Neighbors
 from dcgst.numerics.operations import Smoothing
@@ -72,6 +75,23 @@ def propagation(nodes: int) -> Callable[[Executor, Path], None]:
     return run
 
 
+def whole_fit(nodes: int) -> Callable[[Executor, Path], None]:
+    """A fit of a store with one replica: propagation, experts and prediction are tasks."""
+    tables = Path(tempfile.mkdtemp(prefix="dcgst-ray-"))
+    atexit.register(shutil.rmtree, tables)
+    node_table, edge_table, _ = Tables(nodes, edges_per_node=5, features=32, classes=10).write(
+        tables
+    )
+    import_tables(node_table, edge_table, tables / "graph.store")
+    graph = open_store(tables / "graph.store").graph
+
+    def run(pool: Executor, folder: Path) -> None:
+        with in_parallel(pool):
+            method("dcgst", device="cpu").fit(graph, checkpoint=folder / "checkpoint")
+
+    return run
+
+
 measured: list[float] = []
 """Times that a task measured itself, because a part of it is not what is compared."""
 
@@ -102,13 +122,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--cells", type=int, default=8)
     parser.add_argument("--nodes", type=int, default=2_000_000)
-    parser.add_argument("--tasks", default="grid,propagation", help="comma-separated")
+    parser.add_argument("--fit-nodes", type=int, default=500_000)
+    parser.add_argument("--tasks", default="grid,propagation,fit", help="comma-separated")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     tasks = {
         "grid": lambda: grid(options.cells),
         "propagation": lambda: propagation(options.nodes),
+        "fit": lambda: whole_fit(options.fit_nodes),
     }
     for name in options.tasks.split(","):
         task = tasks[name]()

@@ -10,6 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dcgst.engine.checkpoint import Checkpoint, Tensors
+from dcgst.engine.random import Streams
+from dcgst.engine.replay import Repeated
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,24 @@ class TrainingOptions:
     lr: float = 0.01
     weight_decay: float = 5e-4
     patience: int | None = None
+
+
+@dataclass(frozen=True)
+class RepeatedLoss:
+    """A loss that computes the same in every epoch, but for parameters and random numbers.
+
+    Its epochs can be replayed on a GPU; see :class:`Repeated`.
+
+    Attributes:
+        compute: returns ``(R,)``.
+        streams: that it draws from.
+    """
+
+    compute: Callable[[], Tensor]
+    streams: Sequence[Streams]
+
+    def __call__(self) -> Tensor:
+        return self.compute()
 
 
 @dataclass(frozen=True)
@@ -130,18 +150,30 @@ def _train(
     validation: Validation | None,
     callbacks: Sequence[Callback],
 ) -> TrainingLog:
+    device = params[0].device
     optimizer = torch.optim.Adam(
-        params, lr=options.lr, weight_decay=options.weight_decay, fused=True
+        params,
+        lr=options.lr,
+        weight_decay=options.weight_decay,
+        fused=True,
+        capturable=device.type == "cuda",
     )
-    best = BestState(params)
-    losses: list[Tensor] = []
-    values: list[Tensor] = []
-    for number in range(options.epochs):
+
+    def step() -> Tensor:
         optimizer.zero_grad(set_to_none=True)
         per_replica = loss()
         per_replica.sum().backward()  # type: ignore[no-untyped-call]
         optimizer.step()
-        losses.append(per_replica.detach())
+        return per_replica.detach()
+
+    epoch: Callable[[], Tensor] = step
+    if isinstance(loss, RepeatedLoss):
+        epoch = Repeated(step, device, loss.streams)
+    best = BestState(params)
+    losses: list[Tensor] = []
+    values: list[Tensor] = []
+    for number in range(options.epochs):
+        losses.append(epoch())
         if validation is not None:
             with torch.no_grad():
                 values.append(validation.measure())

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from dcgst.engine.replay import Repeated
 from dcgst.shift.cmd import WeightedCMD
 
 STEPS = 50
@@ -112,19 +113,27 @@ def relaxed_selection(
     ner_term = objective.ner_term.gather(1, nodes)
     q = (share * inside).to(ner_term.dtype)
     velocity = torch.zeros_like(q)
-    for step in range(steps):
-        q.requires_grad_(True)
-        value = distance(q) - (ner_term * q).sum(1)
-        (gradient,) = torch.autograd.grad(value.sum(), q)
+    done = torch.zeros((), dtype=q.dtype, device=q.device)  # steps
+
+    def step() -> Tensor:
+        point = q.detach().clone().requires_grad_(True)
+        value = distance(point) - (ner_term * point).sum(1)
+        (gradient,) = torch.autograd.grad(value.sum(), point)
         with torch.no_grad():
             gradient = gradient.masked_fill(~inside, 0)
             # A common offset does not change the selection: the sum of q is fixed.
             gradient = (gradient - gradient.sum(1, keepdim=True) / count[:, None]) * inside
-            velocity = 0.9 * velocity + gradient
+            velocity.mul_(0.9).add_(gradient)
             largest = velocity.abs().amax(1, keepdim=True).clamp_min(torch.finfo(q.dtype).tiny)
-            q = (q - lr * (1 - step / steps) * velocity / largest).clamp(0, 1) * inside
-            q = project_to_budget(q, inside, budget)
-    return result.scatter(1, nodes, q.detach() * inside)
+            moved = (q - lr * (1 - done / steps) * velocity / largest).clamp(0, 1) * inside
+            q.copy_(project_to_budget(moved, inside, budget))
+            done.add_(1)
+        return q
+
+    descend = Repeated(step, q.device)
+    for _ in range(steps):
+        descend()
+    return result.scatter(1, nodes, q * inside)
 
 
 def project_to_budget(q: Tensor, inside: Tensor, budget: Tensor, iterations: int = 24) -> Tensor:

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dcgst.engine.random import Purpose, Streams, derive
-from dcgst.engine.training import cross_entropy
+from dcgst.engine.training import RepeatedLoss, cross_entropy
 from dcgst.nn.base import Backbone, Projected
 from dcgst.nn.layers import drop_features, project
 from dcgst.numerics.sparse import SparseMatrix
@@ -67,7 +67,7 @@ def loss_of_sparse_rows(
 
 def loss_of_rows(
     model: Backbone, operator: SparseMatrix, x: Tensor, labels: Tensor, seeds: Sequence[int]
-) -> Callable[[], Tensor]:
+) -> RepeatedLoss:
     """The loss ``(R,)`` of the labeled rows of each fit: all, or some drawn in each epoch.
 
     Args:
@@ -83,7 +83,9 @@ def loss_of_rows(
     streams = Streams(seeds, labels.device, used)
     if rows.shape[1] <= ROWS_PER_EPOCH:
         chosen = x[rows]
-        return lambda: cross_entropy(model(chosen, operator, streams).logits, targets)
+        return RepeatedLoss(
+            lambda: cross_entropy(model(chosen, operator, streams).logits, targets), [streams]
+        )
     batches = Streams([derive(seed, Purpose.BATCHES) for seed in seeds], labels.device)
     everything = torch.arange(ROWS_PER_EPOCH, device=labels.device)
 
@@ -93,7 +95,7 @@ def loss_of_rows(
         logits = model(x[rows.gather(1, positions)], operator, streams).logits
         return cross_entropy(logits, targets.gather(1, positions))
 
-    return compute
+    return RepeatedLoss(compute, [streams, batches])
 
 
 def own_rows(labels: Tensor) -> tuple[Tensor, Tensor]:
