@@ -162,6 +162,22 @@ def test_round_trip_of_the_command_line(url, tmp_path):
     )
     assert done.code == 0, done.err
     assert len((tmp_path / "new.jsonl").read_text().splitlines()) == COUNT + 1
+    assert "drift" not in done.err
+    check_drift(url, run, tmp_path / "moved.csv")
+
+
+def check_drift(url, run, out):
+    """The numbers in the database change: the model says so, and a pipeline can stop."""
+    moved = "select id, size + 50 as size, joined, active, label from people"
+    query = ("predict", run, url, "--nodes", moved, "--edges", EDGES, "-o", out)
+    done = dcgst(*query)
+    assert done.code == 0, done.err
+    assert "Warning: drift in size: differs by" in done.err
+    assert "Warning: drift in representation" in done.err
+    out.unlink()
+    done = dcgst(*query, "--fail-on-drift")
+    assert done.code == 3
+    assert not out.exists()
 
 
 def test_mistakes_are_named(url, tmp_path):

@@ -132,3 +132,16 @@ def test_unknown_ids_are_an_error_by_default():
     table = Table(Path("edges.csv"), {"u": ["a", "b"], "v": ["b", "z"]}, [2, 3])
     with pytest.raises(InputError, match=r"edges.csv, line 3: no node has the id 'z'"):
         read_edges(table, ["a", "b"], EdgeColumns("u", "v"))
+
+
+def test_amounts_of_money_are_weights(write_tables):
+    edges = 'source,target,weight\n1,2,$5.50\n2,3,"$1,200"\n3,4,7\n'
+    adjacency = read(*write_tables(NODES, edges)).graph.adjacency
+    assert (adjacency[0, 1], adjacency[1, 2], adjacency[2, 3]) == (5.5, 1200, 7)
+
+
+@pytest.mark.parametrize("bad", ["", "-$3", "cheap", "$1e99"])
+def test_an_amount_that_is_no_weight_is_an_error_with_its_row(write_tables, bad):
+    edges = f"source,target,weight\n1,2,$5\n2,3,{bad}\n3,4,$7\n"
+    with pytest.raises(InputError, match=r"line 3: the edge weight in column 'weight' must be"):
+        read(*write_tables(NODES, edges))

@@ -52,6 +52,7 @@ def test_each_difference_is_named(run, tmp_path):
     found = differences(run, *new)
     assert "size: differs by 2." in found or "size: differs by 1.9" in found
     assert "features of neighbors: differ" in found
+    assert "representation: the embeddings of the network differ by" in found
     new = write(tmp_path / "missing", seed=1, missing=0.5)
     assert "of the values are missing, 0% in the fit" in differences(run, *new)
     new = write(tmp_path / "edges", seed=1, degree=1)

@@ -94,7 +94,7 @@ def options_of(context: Any) -> dict[str, Any]:
             continue
         value = context.params.get(parameter.name)
         if parameter.param_type_name == "argument":
-            inputs.append(str(value))
+            inputs += [str(item) for item in (value if isinstance(value, list) else [value])]
         elif value is not None:
             found[max(parameter.opts, key=len).lstrip("-")] = _plain(value)
     return {INPUTS: inputs, **found} if inputs else found

@@ -23,7 +23,12 @@ def command(
     read_graph: Callable[[], Input],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to create.")] = Path("run"),
     name: Annotated[
-        str, typer.Option("--method", help="See dcgst methods; or package.module:Class.")
+        str,
+        typer.Option(
+            "--method",
+            help="See dcgst methods; or package.module:Class. Cheap ones take seconds: em, gp, lp, "
+            "mlp, sign.",
+        ),
     ] = "dcgst",
     preset: Annotated[str, typer.Option(help="Named settings of the method.")] = "default",
     settings: Annotated[

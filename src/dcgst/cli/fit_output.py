@@ -25,6 +25,9 @@ from dcgst.runs.warnings import prediction_warnings
 MOST_CLASSES = 30
 """Maximum number of classes to print."""
 
+MOST_UNUSED = 10
+"""Maximum number of unused columns to print."""
+
 LabelsOption = Annotated[
     list[Path] | None,
     typer.Option("--labels", help="Table of ids and classes to add; may be repeated."),
@@ -96,6 +99,11 @@ def fit_and_show(
         print_json(_facts(run))
         return
     _show(run, diagnosis)
+    unused = [note for note in run.info["notes"] if "not used: " in note]
+    if unused:
+        say(f"\nNot used, {len(unused)} in all:" if len(unused) > MOST_UNUSED else "\nNot used:")
+    for note in unused[:MOST_UNUSED]:
+        say(f"  {note.removeprefix('feature ').replace('not used: ', '')}", wrap=True)
     say(f"\nPredictions: {run.predictions_file}")
     if page is not None:
         say(f"Report: {page}")

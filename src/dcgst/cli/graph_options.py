@@ -24,7 +24,11 @@ NodesArgument = Annotated[
     ),
 ]
 EdgesArgument = Annotated[
-    str | None, typer.Argument(help="Edge table; needed if the first file is a node table.")
+    list[str] | None,
+    typer.Argument(
+        help="Edge table, needed if the first file is a node table; several tables are several "
+        "kinds of edges."
+    ),
 ]
 NodesQueryOption = Annotated[
     str | None, typer.Option("--nodes", metavar="SQL", help="Query of the nodes in a database.")
@@ -131,13 +135,13 @@ def read_graph(
 
 
 def table_sources(
-    nodes: str, edges: str | None, node_query: str | None, edge_query: str | None
+    nodes: str, edges: list[str] | None, node_query: str | None, edge_query: str | None
 ) -> tuple[Any, Any]:
     """What to read the nodes and the edges from.
 
     Args:
         nodes: a file, or the address of a database.
-        edges: a file.
+        edges: files.
         node_query: query of the nodes, if ``nodes`` is a database.
         edge_query: likewise of the edges.
     """
@@ -149,9 +153,9 @@ def table_sources(
             )
         if node_query is not None or edge_query is not None:
             raise InputError(f"--nodes and --edges are queries of a database, but {nodes} is none")
-        return nodes, edges
-    if edges is not None:
-        raise InputError(f"the edges of a database come from --edges SQL; remove {edges}")
+        return nodes, edges[0] if edges and len(edges) == 1 else edges or None
+    if edges:
+        raise InputError(f"the edges of a database come from --edges SQL; remove {edges[0]}")
     if node_query is None or edge_query is None:
         raise InputError('a database needs two queries: --nodes "select …" and --edges "select …"')
     return Query(nodes, node_query, "nodes"), Query(nodes, edge_query, "edges")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -75,7 +76,7 @@ def command(
     Another graph must have the same columns or features.
     """
     run = open_run(folder)
-    _check(out, if_exists, folder, (nodes, edges))
+    _check(out, if_exists, folder, (nodes, *(edges or ())))
     if embeddings is not None:
         _write_embeddings(run, embeddings, nodes)
     found, drift = run.prediction_table, list[Drift]()
@@ -109,9 +110,7 @@ def command(
             typer.echo(printable(text) if sys.stdout.isatty() else text, nl=False)
 
 
-def _check(
-    out: str | None, if_exists: str, folder: Path, inputs: tuple[str | None, str | None]
-) -> None:
+def _check(out: str | None, if_exists: str, folder: Path, inputs: Sequence[str | None]) -> None:
     """Raise if the predictions cannot be written, before anything is computed."""
     if if_exists not in IF_EXISTS:
         raise InputError(f"--if-exists is one of {', '.join(IF_EXISTS)}, got {if_exists!r}")

@@ -143,13 +143,10 @@ def train(
     return TrainingLog(stored["loss"], stored.get("validation"), stored["best_epoch"])
 
 
-def _train(
-    params: list[nn.Parameter],
-    loss: Callable[[], Tensor],
-    options: TrainingOptions,
-    validation: Validation | None,
-    callbacks: Sequence[Callback],
-) -> TrainingLog:
+def _epoch(
+    params: list[nn.Parameter], loss: Callable[[], Tensor], options: TrainingOptions
+) -> Callable[[], Tensor]:
+    """A function that computes one epoch and returns its loss ``(R,)``."""
     device = params[0].device
     optimizer = torch.optim.Adam(
         params,
@@ -166,9 +163,17 @@ def _train(
         optimizer.step()
         return per_replica.detach()
 
-    epoch: Callable[[], Tensor] = step
-    if isinstance(loss, RepeatedLoss):
-        epoch = Repeated(step, device, loss.streams)
+    return Repeated(step, device, loss.streams) if isinstance(loss, RepeatedLoss) else step
+
+
+def _train(
+    params: list[nn.Parameter],
+    loss: Callable[[], Tensor],
+    options: TrainingOptions,
+    validation: Validation | None,
+    callbacks: Sequence[Callback],
+) -> TrainingLog:
+    epoch = _epoch(params, loss, options)
     best = BestState(params)
     losses: list[Tensor] = []
     values: list[Tensor] = []

@@ -294,6 +294,7 @@ def as_graph(graph: Graph | Data) -> Graph:
     """Return a :class:`Graph`, converting PyG ``Data``."""
     if isinstance(graph, Graph):
         return graph
-    if not hasattr(graph, "edge_index") or not hasattr(graph, "get"):
-        raise InputError(f"expected a Graph or PyG Data, got {type(graph).__name__}")
+    if hasattr(graph, "node_types") or not hasattr(graph, "edge_index"):
+        hint = "; use dcgst.fit, or dcgst.read(data).graph" if hasattr(graph, "node_types") else ""
+        raise InputError(f"expected a Graph or PyG Data, got {type(graph).__name__}{hint}")
     return Graph.from_pyg(graph)

@@ -197,6 +197,9 @@ def _summary(found: Explanation, run: Run) -> list[str]:
     if replicas > 1:
         lines.append(f"{found.agreement:.0%} of {replicas} replicas predict this class.")
     lines += [_candidacy_summary(found, run, replicas), *_neighborhood_summary(found)]
+    left_out = [relation.name for relation in run.relations if not relation.weight]
+    if left_out:
+        lines.append(f"Edges of these kinds are not used: {', '.join(left_out)}.")
     return lines
 
 

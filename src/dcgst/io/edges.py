@@ -9,13 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcgst.errors import InputError
+from dcgst.graph.checks import MAX_MAGNITUDE
 from dcgst.io.edge_columns import EdgeColumns
 from dcgst.io.encoders.cells import Cells
 from dcgst.io.encoders.dates import date_format
 from dcgst.io.encoders.fitting import SKEWED
+from dcgst.io.encoders.numbers import NumberFormat
 from dcgst.io.encoders.numeric import days_of
 from dcgst.io.table import Table
 from dcgst.io.table_files import column_names
+
+MOST_TEXTS = 10_000
+"""Weights from which their format is learned."""
 
 SMALLEST_WEIGHT = 1e-3
 """Of an edge, however old it is."""
@@ -128,7 +133,7 @@ def header_as_row(table: Table) -> Table:
 
 
 def _read_weights(edges: Table, column: str, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-    weights = edges.numbers(column)[rows]
+    weights = _amounts(edges, column)[rows]
     invalid = np.flatnonzero(np.isnan(weights) | (weights < 0))
     if len(invalid):
         row = rows[invalid[0]]
@@ -138,6 +143,17 @@ def _read_weights(edges: Table, column: str, rows: NDArray[np.int64]) -> NDArray
             "--weight none to ignore the column"
         )
     return weights
+
+
+def _amounts(edges: Table, column: str) -> NDArray[np.float64]:
+    """Numbers of a column; amounts of money and numbers with units are read as in features."""
+    texts = edges.column(column)
+    form = NumberFormat.of(text for text in texts[:MOST_TEXTS] if text)
+    if not form.unit:
+        return edges.numbers(column)
+    parsed = [form.parse(text) if text else None for text in texts]
+    found = np.array([np.nan if number is None else number for number in parsed], dtype=np.float64)
+    return np.where(np.abs(found) > MAX_MAGNITUDE, np.nan, found)
 
 
 def scale_of_weights(weights: NDArray[np.float64]) -> float:

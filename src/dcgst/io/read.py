@@ -22,10 +22,12 @@ from dcgst.io.columns import (
     resolve_node_columns,
 )
 from dcgst.io.databases import Query
-from dcgst.io.edge_columns import MOST_RELATIONS, describe_edge_columns, resolve_edge_columns
-from dcgst.io.edges import Edges, has_header, header_as_row, read_edges
+from dcgst.io.edge_columns import MOST_RELATIONS
+from dcgst.io.edge_tables import EdgeTables, open_edge_tables, read_edge_tables
+from dcgst.io.edges import Edges
 from dcgst.io.encoders import FeatureEncoder, fit_encoder
 from dcgst.io.graph_files import networkx_tables, read_graphml, read_pt
+from dcgst.io.hetero import is_hetero, read_hetero
 from dcgst.io.input import Input
 from dcgst.io.nodes import describe_classes, natural_order, read_ids, read_labels
 from dcgst.io.npz import read_npz_graph
@@ -64,11 +66,12 @@ def read(
 
     Args:
         nodes: a node table, a store of ``dcgst import``, a graph file (GraphML, PyG data in
-            ``.pt``, or arrays in ``.npz``), a NetworkX graph, PyG ``Data`` or a
-            :class:`~dcgst.Graph`. A table is a CSV or Parquet file, a folder of Parquet files,
-            ``-`` for standard input, a :class:`~dcgst.Query` of a database, or a table of pandas,
-            Polars or Arrow.
-        edges: edge table, required if ``nodes`` is a node table.
+            ``.pt``, or arrays in ``.npz``), a NetworkX graph, PyG ``Data`` or
+            ``HeteroData``, or a :class:`~dcgst.Graph`. A table is a CSV or Parquet file, a folder
+            of Parquet files, ``-`` for standard input, a :class:`~dcgst.Query` of a database, or a
+            table of pandas, Polars or Arrow.
+        edges: edge table, required if ``nodes`` is a node table. Several tables, as a list or by
+            name, are several kinds of edges.
         columns: role of each column.
         delimiter: delimiter of CSV files, one character or ``"tab"``; guessed by default.
         drop_unknown: drop edges with unknown node ids instead of raising an error.
@@ -105,6 +108,8 @@ def read(
                 "`dcgst import`; remove the edge table and the column options"
             )
         return open_store(Path(nodes))
+    if is_hetero(nodes):
+        return read_hetero(nodes)
     with no_collection():
         loaded = _load(nodes, edges, columns, delimiter)
         if isinstance(loaded, Graph):
@@ -132,19 +137,20 @@ def _store_to_predict(path: Path, encoder: FeatureEncoder) -> Input:
 
 def _load(
     nodes: Any, edges: Any, columns: Columns, delimiter: str | None
-) -> Graph | tuple[Table, Table]:
-    """Load the input as a graph, or as a node table and an edge table."""
+) -> Graph | tuple[Table, EdgeTables]:
+    """Load the input as a graph, or as a node table and edge tables."""
     if isinstance(nodes, Query) or is_arrow(nodes):
         if edges is None:
             raise InputError("a node table needs an edge table as second argument")
         return (
             open_table(nodes, delimiter, "nodes"),
-            open_table(edges, delimiter, "edges", header_required=False),
+            open_edge_tables(edges, delimiter),
         )
     if not isinstance(nodes, (str, Path)):
         is_networkx = hasattr(nodes, "nodes") and hasattr(nodes, "edges")
         if is_networkx:
-            return networkx_tables(nodes, Path("graph"))
+            node_table, edge_table = networkx_tables(nodes, Path("graph"))
+            return node_table, EdgeTables({"edges": edge_table})
         return pyg_without_features(nodes) if has_no_features(nodes) else as_graph(nodes)
     path = Path(nodes)
     extension = without_compression(path).suffix.lower()
@@ -160,7 +166,8 @@ def _load(
     if extension in FEATURE_FILES:
         return read_pt(path)
     if extension == ".graphml":
-        return read_graphml(path)
+        node_table, edge_table = read_graphml(path)
+        return node_table, EdgeTables({"edges": edge_table})
     if edges is None and path.name != STDIN and (path.suffix == SUFFIX or path.is_dir()):
         what = "is a folder, but not a store" if path.is_dir() else "does not exist"
         raise InputError(f"{path} {what}; make a store with dcgst import")
@@ -170,13 +177,13 @@ def _load(
         raise InputError("only one of the tables can be read from standard input")
     return (
         open_table(nodes, delimiter, "nodes"),
-        open_table(edges, delimiter, "edges", header_required=False),
+        open_edge_tables(edges, delimiter),
     )
 
 
 def _from_tables(
     nodes: Table,
-    edges: Table,
+    edges: EdgeTables,
     columns: Columns,
     *,
     drop_unknown: bool,
@@ -184,24 +191,12 @@ def _from_tables(
     class_names: Sequence[str] | None,
     labels_needed: bool,
 ) -> Input:
-    """Build a graph from a node table and an edge table; arguments as for :func:`read`."""
-    node_columns = resolve_node_columns(columns, nodes, edges, labels_needed=labels_needed)
+    """Build a graph from a node table and edge tables; arguments as for :func:`read`."""
+    node_columns = resolve_node_columns(columns, nodes, edges.first, labels_needed=labels_needed)
     notes = describe_node_columns(columns, node_columns)
     ids = read_ids(nodes, node_columns.id)
-    if not has_header(edges, ids):
-        edges = header_as_row(edges)
-        notes.append(f"{edges.path.name} has no header: its first line is read as an edge")
-    edge_columns = resolve_edge_columns(columns, edges)
-    notes += describe_edge_columns(columns, edge_columns, edges)
-    links = read_edges(
-        edges,
-        ids,
-        edge_columns,
-        drop_unknown=drop_unknown,
-        half_life=columns.half_life,
-        weight_scale=columns.weight_scale,
-    )
-    notes += links.notes
+    links, roles, edge_notes = read_edge_tables(edges, ids, columns, drop_unknown=drop_unknown)
+    notes += edge_notes
     if links.num_dropped:
         notes.append(f"edges with unknown node ids dropped: {links.num_dropped}")
     labels = read_labels(nodes, node_columns.label, class_names)
@@ -233,8 +228,7 @@ def _from_tables(
         replace(
             columns,
             **asdict(node_columns),
-            **{key: name or getattr(columns, key) for key, name in asdict(edge_columns).items()},
-            weight_scale=links.weight_scale,
+            **roles,
         ),
         {name: values for name, values in nodes.columns.items() if name != node_columns.label},
         (*notes, *graph.notes),

@@ -36,7 +36,7 @@ class Drift:
     """One difference between a graph and that of the fit.
 
     Attributes:
-        what: a column, ``edges`` or ``features of neighbors``.
+        what: a column, ``edges``, ``features of neighbors`` or ``representation``.
         text: the difference, for the user.
     """
 
@@ -97,6 +97,18 @@ def _edge_drift(fitted: Graph, new: Graph) -> list[Drift]:
         text = f"differ by {effect:.1f} standard deviations"
         found.append(Drift("features of neighbors", text))
     return found
+
+
+def representation_drift(fitted: NDArray[np.float32], new: NDArray[np.float32]) -> list[Drift]:
+    """Compare node embeddings of a stored network: what the model itself sees of two graphs.
+
+    Args:
+        fitted: ``(n, d)`` on the graph of the fit.
+        new: ``(m, d)`` on the other graph.
+    """
+    effect = mean_difference(fitted, new)
+    text = f"the embeddings of the network differ by {effect:.1f} standard deviations"
+    return [Drift("representation", text)] if effect else []
 
 
 def neighbor_means(graph: Graph) -> Any:

@@ -15,7 +15,7 @@ from dcgst.io import Columns, FeatureEncoder, Input, read
 from dcgst.methods import Result
 from dcgst.methods.core.trace import NOT_LABELED, TRAINING_LABEL
 from dcgst.methods.relations import combine_relations
-from dcgst.runs.drift import Drift, find_drift
+from dcgst.runs.drift import Drift, find_drift, representation_drift
 from dcgst.runs.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -68,10 +68,11 @@ def predict_other(
         stop_reason="",
     )
     unused = 0 if use_labels else int(((graph.labels != UNKNOWN) & (known == UNKNOWN)).sum())
+    drift = find_drift(run.graph, graph, data.encoder, run.table, data.table)
+    if run.result.models and run.store is None:
+        drift += representation_drift(run.method.embed(), run.method.embed(graph))
     return OtherGraph(
-        Predictions(graph.ids, run.graph.class_names, result, agreement=False),
-        find_drift(run.graph, graph, data.encoder, run.table, data.table),
-        unused,
+        Predictions(graph.ids, run.graph.class_names, result, agreement=False), drift, unused
     )
 
 

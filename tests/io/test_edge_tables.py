@@ -1,0 +1,73 @@
+"""Several edge tables: each is a kind of edges."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dcgst import EM, InputError, fit, open_run, read
+from dcgst.io import Columns
+from tests.cli.helpers import dcgst
+
+NODES = "id,size,label\n1,2,x\n2,1,y\n3,4,x\n4,3,\n"
+FOLLOWS = "source,target\n1,2\n3,4\n"
+PAYS = "from,to,weight\n2,3,$4.00\n1,2,$2.00\n"
+
+
+@pytest.fixture
+def tables(tmp_path):
+    for name, text in (("nodes", NODES), ("follows", FOLLOWS), ("pays", PAYS)):
+        (tmp_path / f"{name}.csv").write_text(text)
+    return tmp_path
+
+
+def test_the_name_of_a_file_is_the_kind_of_its_edges(tables):
+    data = read(tables / "nodes.csv", [tables / "follows.csv", tables / "pays.csv"])
+    assert {name: matrix.nnz // 2 for name, matrix in data.relations.items()} == {
+        "follows": 2,
+        "pays": 2,
+    }
+    assert data.graph.adjacency.toarray()[0].tolist() == [0, 2, 0, 0]
+    assert data.graph.adjacency[1, 2] == 4
+    assert "kinds of edges: the 2 tables follows, pays" in data.notes
+
+
+def test_tables_may_be_named_and_have_kinds_of_their_own(tables):
+    typed = pa.table({"source": [1, 2], "target": [3, 4], "how": ["a", "b"]})
+    edges = {"follows": tables / "follows.csv", "calls": typed}
+    data = read(tables / "nodes.csv", edges, Columns(edge_type="how"))
+    assert list(data.relations) == ["calls a", "calls b", "follows"]
+
+
+def test_one_table_in_a_list_is_one_table(tables):
+    data = read(tables / "nodes.csv", [tables / "follows.csv"])
+    assert not data.relations
+    assert data.columns.source == "source"
+
+
+def test_mistakes_are_named(tables):
+    with pytest.raises(InputError, match="two edge tables are named 'follows'"):
+        read(tables / "nodes.csv", [tables / "follows.csv", tables / "follows.csv"])
+    with pytest.raises(InputError, match="needs at least one edge table"):
+        read(tables / "nodes.csv", {})
+    (tables / "pays.csv").write_text("from,to\n2,9\n")
+    with pytest.raises(InputError, match=r"pays.csv, line 2: no node has the id '9'"):
+        read(tables / "nodes.csv", [tables / "follows.csv", tables / "pays.csv"])
+
+
+def test_fit_and_predict_take_several_tables(tables):
+    files = [tables / name for name in ("nodes.csv", "follows.csv", "pays.csv")]
+    done = dcgst("fit", *files, "-o", tables / "run", "--method", "em", "--no-report")
+    assert done.code == 0, done.err
+    assert [r.name for r in open_run(tables / "run").relations] == ["follows", "pays"]
+    done = dcgst("predict", tables / "run", *files, "-o", tables / "out.csv")
+    assert done.code == 0, done.err
+    assert "not used" not in done.err
+
+
+def test_predictions_of_the_same_tables_are_the_same(tables):
+    files = tables / "nodes.csv", [tables / "follows.csv", tables / "pays.csv"]
+    run = fit(read(*files), tables / "run", EM())
+    found = run.predict_other(*files).predictions.result.proba
+    np.testing.assert_allclose(found[3], run.result.proba[3], atol=1e-4)
