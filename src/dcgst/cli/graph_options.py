@@ -62,6 +62,10 @@ HalfLifeOption = Annotated[
     float,
     typer.Option("--half-life", min=1e-6, help="Days after which an edge counts half."),
 ]
+DirectedOption = Annotated[
+    bool,
+    typer.Option("--directed", help="Tell sources and targets of edges apart."),
+]
 FeaturesOption = Annotated[
     str | None, typer.Option("--features", help="Columns to use, comma-separated; default all.")
 ]
@@ -98,6 +102,7 @@ def read_graph(
     edge_type: EdgeTypeOption = None,
     edge_time: EdgeTimeOption = None,
     half_life: HalfLifeOption = HALF_LIFE,
+    directed: DirectedOption = False,
     features: FeaturesOption = None,
     ignore: IgnoreOption = None,
     kind: KindOption = None,
@@ -121,6 +126,7 @@ def read_graph(
         edge_type=edge_type,
         edge_time=edge_time,
         half_life=half_life,
+        directed=directed,
         features=split_list(features) if features is not None else None,
         ignore=split_list(ignore),
         kinds=split_kinds(kind),

@@ -59,6 +59,10 @@ def command(
     use_labels: Annotated[
         bool, typer.Option("--use-labels", help="Use the labels in the other graph, too.")
     ] = False,
+    add: Annotated[
+        bool,
+        typer.Option("--add", help="The tables have new nodes only: add them to the run's graph."),
+    ] = False,
     fail_on_drift: Annotated[
         bool,
         typer.Option(
@@ -80,12 +84,15 @@ def command(
     if embeddings is not None:
         _write_embeddings(run, embeddings, nodes)
     found, drift = run.prediction_table, list[Drift]()
+    if nodes is None and add:
+        raise InputError("--add needs tables of new nodes and of their edges")
     if nodes is not None:
         other = run.predict_other(
             *table_sources(nodes, edges, node_query, edge_query),
             delimiter=delimiter,
             drop_unknown=drop_unknown,
             use_labels=use_labels,
+            add=add,
         )
         found, drift = other.predictions, other.drift
         _describe(run, other, folder)

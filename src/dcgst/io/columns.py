@@ -31,6 +31,7 @@ class Columns:
         half_life: days after which an edge counts half, with ``edge_time``.
         weight_scale: weights w are replaced by ``log2(1 + w / weight_scale)``; zero for no change.
             None: the median weight if the weights are skewed.
+        directed: whether sources and targets of edges are told apart.
         features: columns to use as features. None: all other columns of the node table.
         ignore: columns not to use as features.
         kinds: what feature columns contain, by name: ``number``, ``flag``, ``date``,
@@ -50,6 +51,7 @@ class Columns:
     edge_time: str | None = None
     half_life: float = 365.0
     weight_scale: float | None = None
+    directed: bool = False
     features: Sequence[str] | None = None
     ignore: Sequence[str] = ()
     kinds: Mapping[str, str] = field(default_factory=dict)

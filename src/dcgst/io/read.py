@@ -22,6 +22,7 @@ from dcgst.io.columns import (
     resolve_node_columns,
 )
 from dcgst.io.databases import Query
+from dcgst.io.directions import add_directions
 from dcgst.io.edge_columns import MOST_RELATIONS
 from dcgst.io.edge_tables import EdgeTables, open_edge_tables, read_edge_tables
 from dcgst.io.edges import Edges
@@ -212,6 +213,9 @@ def _from_tables(
             f"no usable feature columns: {features.shape[1]} spectral features are computed from "
             "the graph"
         )
+    if columns.directed:
+        features = add_directions(features, links.pairs, links.weights)
+        notes.append("directed edges: means of the features over targets and sources are added")
     graph = Graph.from_edges(
         links.pairs,
         features,

@@ -53,6 +53,7 @@ def find_drift(
     encoder: FeatureEncoder | None,
     fitted_table: Mapping[str, Sequence[str]],
     new_table: Mapping[str, Sequence[str]],
+    rows: slice = slice(None),
 ) -> list[Drift]:
     """Compare a graph with the one that a model was fitted on.
 
@@ -62,6 +63,7 @@ def find_drift(
         encoder: of the columns; None if the graphs have a feature matrix.
         fitted_table: columns of the node table of the fit; may be empty.
         new_table: columns of the other node table; may be empty.
+        rows: the nodes of the other graph that are compared.
     """
     found = []
     start = 0
@@ -76,23 +78,23 @@ def find_drift(
                 if now > before + MOST_UNSEEN:
                     text = f"{now:.0%} of the values are {what}, {before:.0%} in the fit"
                     found.append(Drift(column.name, text))
-        effect = mean_difference(fitted.features[:, own], new.features[:, own])
+        effect = mean_difference(fitted.features[:, own], new.features[rows][:, own])
         if effect:
             found.append(Drift(column.name, f"differs by {effect:.1f} standard deviations"))
     if encoder is None:
-        effect = mean_difference(fitted.features, new.features)
+        effect = mean_difference(fitted.features, new.features[rows])
         if effect:
             found.append(Drift("features", f"differ by {effect:.1f} standard deviations"))
-    return [*found, *_edge_drift(fitted, new)]
+    return [*found, *_edge_drift(fitted, new, rows)]
 
 
-def _edge_drift(fitted: Graph, new: Graph) -> list[Drift]:
-    before, now = (float(graph.degrees.mean()) for graph in (fitted, new))
+def _edge_drift(fitted: Graph, new: Graph, rows: slice) -> list[Drift]:
+    before, now = float(fitted.degrees.mean()), float(new.degrees[rows].mean())
     found = []
     if max(before, now) > DEGREE_FACTOR * min(before, now):
         text = f"{now:.1f} neighbors on average, {before:.1f} in the fit"
         found.append(Drift("edges", text))
-    effect = mean_difference(*(neighbor_means(graph) for graph in (fitted, new)))
+    effect = mean_difference(neighbor_means(fitted), neighbor_means(new)[rows])
     if effect:
         text = f"differ by {effect:.1f} standard deviations"
         found.append(Drift("features of neighbors", text))

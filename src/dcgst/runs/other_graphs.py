@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.io import Columns, FeatureEncoder, Input, read
+from dcgst.io.batch import read_batch
 from dcgst.methods import Result
 from dcgst.methods.core.trace import NOT_LABELED, TRAINING_LABEL
 from dcgst.methods.relations import combine_relations
@@ -45,13 +46,15 @@ def predict_other(
     delimiter: str | None = None,
     drop_unknown: bool = False,
     use_labels: bool = False,
+    add: bool = False,
 ) -> OtherGraph:
     """Predictions on another graph, and how it differs from that of the fit.
 
     Arguments as in :meth:`Run.predict`.
     """
-    data = read_other(run, nodes, edges, delimiter, drop_unknown)
-    graph = data.graph
+    read_graph = read_added if add else read_other
+    data = read_graph(run, nodes, edges, delimiter, drop_unknown)
+    graph, new = data.graph, slice(run.graph.num_nodes if add else 0, None)
     known = known_labels(run, graph, use_labels)
     proba = run.calibration.apply(run.method.predict_proba(graph, known))
     if not np.isfinite(proba).all():
@@ -59,20 +62,45 @@ def predict_other(
             "the network gives probabilities that are not finite on this graph; are its "
             "features much larger than those of the fit?"
         )
+    given = known[new]
     result = Result(
-        proba=proba,
-        given=known,
-        labeled_stage=np.where(known != UNKNOWN, TRAINING_LABEL, NOT_LABELED),
-        agreement=np.ones(len(known), dtype=np.float32),
+        proba=proba[new],
+        given=given,
+        labeled_stage=np.where(given != UNKNOWN, TRAINING_LABEL, NOT_LABELED),
+        agreement=np.ones(len(given), dtype=np.float32),
         history=[],
         stop_reason="",
     )
     unused = 0 if use_labels else int(((graph.labels != UNKNOWN) & (known == UNKNOWN)).sum())
-    drift = find_drift(run.graph, graph, data.encoder, run.table, data.table)
+    drift = find_drift(run.graph, graph, data.encoder, run.table, data.table, new)
     if run.result.models and run.store is None:
-        drift += representation_drift(run.method.embed(), run.method.embed(graph))
+        drift += representation_drift(run.method.embed(), run.method.embed(graph)[new])
     return OtherGraph(
-        Predictions(graph.ids, run.graph.class_names, result, agreement=False), drift, unused
+        Predictions(graph.ids[new], run.graph.class_names, result, agreement=False), drift, unused
+    )
+
+
+def read_added(
+    run: Run, nodes: Any, edges: Any, delimiter: str | None, drop_unknown: bool
+) -> Input:
+    """The graph of the run with a batch of new nodes."""
+    stored = run.info["encoder"]
+    columns = Columns.from_json(run.info["columns"])
+    weighed = any(relation.weight != 1 for relation in run.relations)
+    if stored is None or run.store is not None or weighed or columns.directed or edges is None:
+        raise InputError(
+            "new nodes can be added to a run that was fitted on a node table and edges of one "
+            "kind, in memory and without --directed, and need an edge table; else give tables of "
+            "all nodes"
+        )
+    return read_batch(
+        run.graph,
+        nodes,
+        edges,
+        columns,
+        FeatureEncoder.from_json(stored),
+        delimiter=delimiter,
+        drop_unknown=drop_unknown,
     )
 
 

@@ -206,6 +206,7 @@ class Run:
         delimiter: str | None = None,
         drop_unknown: bool = False,
         use_labels: bool = False,
+        add: bool = False,
     ) -> list[dict[str, Any]]:
         """Predictions of the stored model on its own graph or on another one, one record per node.
 
@@ -217,11 +218,18 @@ class Run:
             delimiter: delimiter of CSV files.
             drop_unknown: drop edges with unknown node ids.
             use_labels: use the labels in the other graph, too.
+            add: the tables have new nodes only, which are added to the graph of the run; their
+                edges may lead to its nodes.
         """
         if nodes is None:
             return self.predictions
         found = self.predict_other(
-            nodes, edges, delimiter=delimiter, drop_unknown=drop_unknown, use_labels=use_labels
+            nodes,
+            edges,
+            delimiter=delimiter,
+            drop_unknown=drop_unknown,
+            use_labels=use_labels,
+            add=add,
         )
         return list(found.predictions.rows())
 
