@@ -66,11 +66,32 @@ class TestOtherGraphs:
     ):
         fitted = DCGST(**QUICK).fit(small, one_run)
         (pool,) = fitted.result_.predictors
-        assert set(pool.weights) - set(pool.members) == {"lp", "cs"}
-        labels = np.where(other.masks["train"], other.labels, -1)
+        assert set(pool.log_weights) - set(pool.members) == {"lp", "cs"}
+        labels = np.where(np.arange(90) % 2 == 0, other.labels, -1)
         with_labels, without = fitted.predict_proba(other, labels), fitted.predict_proba(other)
         assert not np.allclose(with_labels, without, atol=0.01)
         np.testing.assert_allclose(without.sum(axis=1), 1, atol=1e-5)
+
+    @pytest.mark.parametrize("count", [1, 4])
+    def test_a_few_labels_there_do_not_outweigh_the_fit(self, small, one_run, other, count):
+        """Label propagation from one label would predict its class everywhere."""
+        fitted = DCGST(**QUICK).fit(small, one_run)
+        labels = np.full(other.num_nodes, -1)
+        labels[np.flatnonzero(other.labels == 1)[:count]] = 1
+        np.testing.assert_array_equal(
+            fitted.predict_proba(other, labels), fitted.predict_proba(other)
+        )
+
+    def test_members_whose_weight_is_tiny_remain_if_the_others_are_missing(self, small, one_run):
+        fitted = DCGST(**QUICK).fit(small, one_run)
+        (pool,) = fitted.result_.predictors
+        lower = {
+            name: own - 500 * (name not in ("lp", "cs")) for name, own in pool.log_weights.items()
+        }
+        pool = replace(pool, log_weights=lower)
+        fitted.result_ = replace(fitted.result_, predictors=(pool,))
+        found = fitted.predict_proba(synthetic(60, 3, features=8, seed=9))
+        np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-5)
 
     def test_results_of_version_0_1_have_network_and_em(self, small, one_run, other):
         fitted = DCGST(**QUICK).fit(small, one_run)

@@ -249,7 +249,7 @@ def test_replicas_in_other_processes(tables, tmp_path, large, monkeypatch):
     with open_pool(2) as pool, in_parallel(pool):
         found = runner.fit_runs(model, graph, split, checkpoint=tmp_path / "b")[0]
     np.testing.assert_allclose(found.proba, expected.proba, atol=1e-3)
-    assert (tmp_path / "b" / "matrices" / "columns.txt").exists()
+    assert (tmp_path / "b" / "sample-cpu" / "matrices" / "columns.txt").exists()
 
 
 def patched_fit(*arguments):

@@ -33,24 +33,25 @@ class Repeated:
     def __init__(
         self, step: Callable[[], Tensor], device: torch.device, streams: Sequence[Streams] = ()
     ) -> None:
-        self.step, self.streams, self.calls = step, streams, 0
+        self.step, self.device, self.streams, self.calls = step, device, streams, 0
         self.captured = self.enabled and device.type == "cuda"
         self.graph: torch.cuda.CUDAGraph | None = None
         self.result: Tensor | None = None
 
     def __call__(self) -> Tensor:
-        """Compute the step; the returned tensor is not changed by later calls."""
+        """Compute the step and return its result, as the step does."""
         self.calls += 1
         if not self.captured:
             return self.step()
-        if self.calls <= WARM_UP:
-            return self._call_beside()
-        if self.graph is None:
-            self._capture()
-        assert self.graph is not None
-        assert self.result is not None
-        self.graph.replay()
-        return self.result.clone()
+        with torch.cuda.device(self.device):
+            if self.calls <= WARM_UP:
+                return self._call_beside()
+            if self.graph is None and not self._capture():
+                return self.step()
+            assert self.graph is not None
+            assert self.result is not None
+            self.graph.replay()
+            return self.result.clone()
 
     def _call_beside(self) -> Tensor:
         """Call the step in another CUDA stream, as it will be when it is captured."""
@@ -62,10 +63,17 @@ class Repeated:
         result.record_stream(current)
         return result
 
-    def _capture(self) -> None:
-        self.graph = torch.cuda.CUDAGraph()
+    def _capture(self) -> bool:
+        """Capture the step without computing it; False if it waits for the GPU."""
+        graph = torch.cuda.CUDAGraph()
         for stream in self.streams:
             for generator in stream.generators:
-                self.graph.register_generator_state(generator)
-        with torch.cuda.graph(self.graph):
-            self.result = self.step()
+                graph.register_generator_state(generator)
+        try:
+            with torch.cuda.graph(graph):
+                self.result = self.step()
+        except RuntimeError:
+            self.captured = False
+            return False
+        self.graph = graph
+        return True

@@ -69,7 +69,7 @@ class GaussianProcess(Method):
         reasons = [f"maximum number of steps ({self.steps})"] * problem.num_fits
         proba = model(problem.graph).softmax(-1)
         results = results_without_stages(problem, proba, z, reasons)
-        results = with_predictors(results, model, problem)
+        results = with_predictors(results, model, problem, views=False)
         return [
             replace(result, expectation={LEFT_OUT: accuracy})
             for result, accuracy in zip(results, left_out, strict=True)

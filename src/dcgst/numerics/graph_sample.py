@@ -13,12 +13,11 @@ from torch import Tensor
 
 from dcgst.numerics.graph_tensors import GraphTensors, Learned, NodeFunction
 from dcgst.numerics.large_graph import LargeGraph
-from dcgst.numerics.large_rows import OneFilterAtATime
 from dcgst.numerics.normalize import Features
 from dcgst.numerics.propagation import Propagation
 from dcgst.numerics.smoothing import Filter
 from dcgst.numerics.sparse import Pattern, SparseMatrix
-from dcgst.numerics.views import Views
+from dcgst.numerics.views import OneFilterAtATime, Views
 
 NEIGHBORS = 2
 """Neighbors of each node of a sample that are part of it."""
@@ -70,7 +69,7 @@ class GraphSample(GraphTensors):
 
     @cached_property
     def views(self) -> Sequence[Views]:
-        return OneFilterAtATime(self.own)
+        return OneFilterAtATime(self.own.views_by)
 
     @cached_property
     def propagation(self) -> Propagation:

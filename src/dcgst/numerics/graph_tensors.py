@@ -58,11 +58,11 @@ class Learned:
 
     Attributes:
         propagation: how features by number of hops are computed.
-        views: how views for EM are computed.
+        views: how views for EM are computed; None if no model reads them.
     """
 
     propagation: Propagation
-    views: ViewBases
+    views: ViewBases | None = None
 
 
 class GraphTensors:
@@ -116,10 +116,11 @@ class GraphTensors:
         return self._viewed[1]
 
     @cached_property
-    def _viewed(self) -> tuple[ViewBases, list[Views]]:
-        if self._learned is None:
+    def _viewed(self) -> tuple[ViewBases, Sequence[Views]]:
+        learned = self._learned.views if self._learned else None
+        if learned is None:
             return learn_views(self.unscaled, self.normalized)
-        return self._learned.views, self._learned.views(self.unscaled, self.normalized)
+        return learned, learned(self.unscaled, self.normalized)
 
     @cached_property
     def propagation(self) -> Propagation:

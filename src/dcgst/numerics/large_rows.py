@@ -59,22 +59,3 @@ class LargeRows:
             for basis, matrix in zip(bases, self.graph.smoothed[number], strict=True)
         ]
         return views_of(bases, scores)
-
-
-class OneFilterAtATime(Sequence[Views]):
-    """Views of many nodes: those of the filter that was asked for last are kept."""
-
-    def __init__(self, rows: LargeRows) -> None:
-        self.rows, self.number = rows, -1
-        self.last: Views = []
-
-    def __len__(self) -> int:
-        return len(FILTERS)
-
-    def __getitem__(self, number: int) -> Views:  # type: ignore[override]
-        if not 0 <= number < len(self):
-            raise IndexError(number)
-        if number != self.number:
-            self.last = []  # frees its memory first
-            self.number, self.last = number, self.rows.views_by(number)
-        return self.last

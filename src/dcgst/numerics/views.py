@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch.nn.functional as F
@@ -39,7 +39,7 @@ class ViewBases:
     directions: Sequence[Tensor]
     bases: Sequence[Sequence[Basis]]
 
-    def __call__(self, x: Features, operator: SparseMatrix) -> list[Views]:
+    def __call__(self, x: Features, operator: SparseMatrix) -> Sequence[Views]:
         """For each filter, views of both versions in all shapes.
 
         Args:
@@ -51,16 +51,36 @@ class ViewBases:
             times(version, own)
             for version, own in zip(_versions(x, self.weights), self.directions, strict=True)
         ]
-        return [
-            views_of(
-                bases,
-                [
-                    basis.scores(smoother.means(z, by))
-                    for basis, z in zip(bases, reduced, strict=True)
-                ],
-            )
-            for by, bases in zip(FILTERS, self.bases, strict=True)
-        ]
+
+        def views_by(number: int) -> Views:
+            bases, by = self.bases[number], FILTERS[number]
+            smoothed = (smoother.means(z, by) for z in reduced)
+            return views_of(bases, [b.scores(z) for b, z in zip(bases, smoothed, strict=True)])
+
+        return OneFilterAtATime(views_by)
+
+
+class OneFilterAtATime(Sequence[Views]):
+    """Views of many nodes: those of the filter that was asked for last are kept.
+
+    Args:
+        compute: returns the views of a filter, by its number.
+    """
+
+    def __init__(self, compute: Callable[[int], Views]) -> None:
+        self.compute, self.number = compute, -1
+        self.last: Views = []
+
+    def __len__(self) -> int:
+        return len(FILTERS)
+
+    def __getitem__(self, number: int) -> Views:  # type: ignore[override]
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        if number != self.number:
+            self.last = []  # frees its memory first
+            self.number, self.last = number, self.compute(number)
+        return self.last
 
 
 def learn_views(x: Features, operator: SparseMatrix) -> tuple[ViewBases, list[Views]]:

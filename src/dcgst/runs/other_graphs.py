@@ -13,6 +13,7 @@ from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.io import Columns, FeatureEncoder, Input, read
 from dcgst.io.batch import read_batch
+from dcgst.memory import check_memory
 from dcgst.methods import Result
 from dcgst.methods.core.trace import NOT_LABELED, TRAINING_LABEL
 from dcgst.methods.relations import combine_relations
@@ -21,6 +22,10 @@ from dcgst.runs.predictions import Predictions
 
 if TYPE_CHECKING:
     from dcgst.runs.run import Run
+
+
+PREDICT_BYTES = 6000
+"""Memory of a prediction for each node, measured with 64 features."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +60,11 @@ def predict_other(
     read_graph = read_added if add else read_other
     data = read_graph(run, nodes, edges, delimiter, drop_unknown)
     graph, new = data.graph, slice(run.graph.num_nodes if add else 0, None)
+    check_memory(
+        graph.num_nodes * (PREDICT_BYTES + 40 * len(run.graph.class_names)),
+        f"{graph.num_nodes:,} nodes need",
+        "use a machine with more memory, or predict a part of the nodes",
+    )
     known = known_labels(run, graph, use_labels)
     proba = run.calibration.apply(run.method.predict_proba(graph, known))
     if not np.isfinite(proba).all():

@@ -140,9 +140,13 @@ class Problem:
         """The training labels as function of nodes: one-hot rows, zero for other nodes."""
         return known_labels(self.graph.in_graph(self.train_labels), self.num_classes)
 
-    def class_shares(self) -> Tensor:
-        """``(R, C)`` share of each class among the training labels."""
+    def label_counts(self) -> Tensor:
+        """``(R, C)`` number of training labels of each class."""
         labeled = self.train_labels >= 0
         counts = torch.zeros(len(labeled), self.num_classes, device=self.device)
-        counts = counts.scatter_add(1, self.train_labels.clamp_min(0), labeled.float())
+        return counts.scatter_add(1, self.train_labels.clamp_min(0), labeled.float())
+
+    def class_shares(self) -> Tensor:
+        """``(R, C)`` share of each class among the training labels."""
+        counts = self.label_counts()
         return counts / counts.sum(1, keepdim=True)

@@ -198,12 +198,19 @@ def results_without_stages(
 
 
 def with_predictors(
-    results: Sequence[Result], model: RowModel | None, problem: Problem
+    results: Sequence[Result], model: RowModel | None, problem: Problem, *, views: bool = True
 ) -> list[Result]:
-    """The same results with a model of R fits that predicts the nodes of other graphs."""
+    """The same results with a model of R fits that predicts the nodes of other graphs.
+
+    Args:
+        results: of R fits.
+        model: the model; None changes nothing.
+        problem: the input.
+        views: whether the model reads views.
+    """
     if model is None:
         return list(results)
-    learned = problem.graph.learned
+    learned = problem.graph.learned if views else Learned(problem.graph.propagation)
     return [
         dataclasses.replace(result, predictors=(model.select(fit),), learned=learned)
         for fit, result in enumerate(results)

@@ -108,6 +108,10 @@ def _fit_in_chunks(
     """Fit all nodes, or a sample of them if the graph is large and the method allows it."""
     folds = validation_folds(method, graph, split)
     device = resolve_device(method.device)
+    if checkpoint is not None:
+        # Coordinates of components depend on both; steps of one are of no use to the other.
+        mode = "sample" if fits_sample(method, graph, len(split)) else "all"
+        checkpoint = checkpoint / f"{mode}-{device.type}"
     chunks = chunks_of(method, split, gpu=device.type == "cuda")
     processes = current_pool()
     if processes is None or len(chunks) == 1:
@@ -158,7 +162,7 @@ def fit_chunks(
             runs = [split[number // method.replicas] for number in chunk]
             state = checkpoint_of(chunk, checkpoint)
             fit = partial(jobs.fit, chunk, callbacks, state)
-            results += predict_all(sample, fit, runs, graph, chunk.start, state)
+            results += predict_all(sample, fit, runs, graph, state)
         return results
 
 
@@ -193,10 +197,10 @@ def _fit_chunk(
     chunk: Chunk,
     checkpoint: Path | None,
 ) -> list[Result]:
-    if checkpoint is not None and not checkpoint.parent.exists():
+    if checkpoint is not None and not checkpoint.parents[1].exists():
         raise InputError(
-            f"{checkpoint.parent} does not exist on a machine of the cluster; choose a folder on a "
-            "file system that all machines share"
+            f"{checkpoint.parents[1]} does not exist on a machine of the cluster; choose a folder "
+            "on a file system that all machines share"
         )
     return fit_chunks(method, graph, split, folds, [chunk], (), checkpoint, prepared=True)
 

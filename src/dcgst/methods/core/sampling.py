@@ -143,7 +143,6 @@ def predict_all(
     fit: Callable[[], Sequence[Result]],
     runs: Sequence[Split],
     graph: Graph,
-    number: int,
     checkpoint: Checkpoint,
 ) -> list[Result]:
     """Fit a sample and predict the whole graph.
@@ -155,18 +154,18 @@ def predict_all(
         fit: returns the results of fits that are computed together.
         runs: the run of each of them.
         graph: the whole graph.
-        number: of this call, for the name of a file.
-        checkpoint: where the results are stored.
+        checkpoint: where the results are stored; its prefix names the file of probabilities.
     """
     ranges = list(sample.graph.ranges())
     shape = len(runs), graph.num_nodes, graph.num_classes
-    proba, done = _open_probabilities(sample.graph.workspace.folder, number, shape)
+    files = _Probabilities(sample.graph.workspace.folder, checkpoint.prefix)
+    proba, done = files.open(shape)
 
     def compute() -> list[Result]:
         results = fit()
         model = results[0].row_model
         assert model is not None
-        _fill(proba, sample.graph, model, ranges, done, number)
+        _fill(proba, sample.graph, model, ranges, done, files)
         return [
             _expand(result, own, sample, run, graph.labels)
             for result, own, run in zip(results, proba, runs, strict=True)
@@ -184,7 +183,7 @@ def _fill(
     model: RowModel,
     ranges: Sequence[slice],
     done: int,
-    number: int,
+    files: _Probabilities,
 ) -> None:
     """Predict the ranges of nodes that are not done yet."""
     task = Task("prediction", len(ranges))
@@ -193,25 +192,39 @@ def _fill(
     for position, part in enumerate(ranges[done:], done + 1):
         proba[:, part] = next(predicted)
         forget(proba)
-        if large.workspace.folder is not None:
-            write_text(_marker(large.workspace.folder, number), str(position))
+        files.mark(position)
         task.advance()
 
 
-def _open_probabilities(
-    folder: Path | None, number: int, shape: tuple[int, ...]
-) -> tuple[NDArray[np.float32], int]:
-    """An array for probabilities, and the number of ranges that an interrupted fit has filled."""
-    if folder is None:
-        return np.empty(shape, dtype=np.float32), 0
-    path, marker = folder / f"probabilities-{number}.f32", _marker(folder, number)
-    if marker.exists() and path.exists() and path.stat().st_size == 4 * int(np.prod(shape)):
-        return np.memmap(path, np.float32, "r+", shape=shape), int(marker.read_text())
-    return new_file(path, shape), 0
+@dataclasses.dataclass(frozen=True)
+class _Probabilities:
+    """The file of the probabilities of a fit, and one that says how many ranges are complete.
 
+    Attributes:
+        folder: of the files; None keeps the probabilities in memory.
+        prefix: of their names.
+    """
 
-def _marker(folder: Path, number: int) -> Path:
-    return folder / f"probabilities-{number}.txt"
+    folder: Path | None
+    prefix: str
+
+    def open(self, shape: tuple[int, ...]) -> tuple[NDArray[np.float32], int]:
+        """The array, and the number of ranges that an interrupted fit has filled."""
+        if self.folder is None:
+            return np.empty(shape, dtype=np.float32), 0
+        path, marker = self.folder / f"{self.prefix}probabilities.f32", self._marker(self.folder)
+        if marker.exists() and path.exists() and path.stat().st_size == 4 * int(np.prod(shape)):
+            return np.memmap(path, np.float32, "r+", shape=shape), int(marker.read_text())
+        marker.unlink(missing_ok=True)  # first: a marker must never stand for an empty file
+        return new_file(path, shape), 0
+
+    def mark(self, ranges: int) -> None:
+        """Say how many ranges are complete."""
+        if self.folder is not None:
+            write_text(self._marker(self.folder), str(ranges))
+
+    def _marker(self, folder: Path) -> Path:
+        return folder / f"{self.prefix}probabilities.txt"
 
 
 def _predictions(

@@ -26,6 +26,9 @@ Value = TypeVar("Value")
 DESCRIPTION = "description"
 """Name of the tensor with the bytes of the JSON text, in a checkpoint."""
 
+MOST_PRODUCTS = 64
+"""A network has at least one parameter for so many products of replicas, hidden units, classes."""
+
 _kinds: dict[str, type] = {}
 
 
@@ -53,9 +56,10 @@ def dump(value: Any) -> tuple[Any, Tensors]:
 
     def add(tensor: Tensor) -> str:
         tensor = tensor.detach().cpu().contiguous()
-        content = tensor.flatten().view(torch.uint8).numpy() if tensor.numel() else b""
-        shape = f"{tensor.dtype} {tuple(tensor.shape)}".encode()
-        digest = hashlib.sha256(shape + bytes(content)).digest()
+        hashed = hashlib.sha256(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
+        if tensor.numel():
+            hashed.update(tensor.flatten().view(torch.uint8).numpy().data)
+        digest = hashed.digest()
         if digest not in names:
             names[digest] = f"t{len(names)}"
             tensors[names[digest]] = tensor
@@ -91,36 +95,49 @@ def dump(value: Any) -> tuple[Any, Tensors]:
     return describe(value), tensors
 
 
-def restore(description: Any, tensors: Mapping[str, Tensor]) -> Any:
+def restore(
+    description: Any, tensors: Mapping[str, Tensor], device: torch.device | str = "cpu"
+) -> Any:
     """What :func:`dump` was given.
+
+    Args:
+        description: of :func:`dump`.
+        tensors: likewise.
+        device: of the tensors of models; arrays stay where they are.
 
     Raises:
         KeyError, TypeError, ValueError: if the description is not valid.
     """
+
+    def inner(part: Any) -> Any:
+        return restore(part, tensors, device)
+
     if description is None or isinstance(description, bool | int | float | str):
         return description
     if isinstance(description, list):
-        return [restore(part, tensors) for part in description]
+        return [inner(part) for part in description]
     if "tuple" in description:
-        return tuple(restore(part, tensors) for part in description["tuple"])
+        return tuple(inner(part) for part in description["tuple"])
     if "tensor" in description:
-        return tensors[description["tensor"]]
+        return tensors[description["tensor"]].to(device)
     if "array" in description:
         return tensors[description["array"]].numpy(force=True)
     if "table" in description:
-        columns = {name: restore(own, tensors) for name, own in description["table"].items()}
+        columns = {name: inner(own) for name, own in description["table"].items()}
         dtype = np.dtype([(str(name), str(kind)) for name, kind in description["dtype"]])
+        if any(dtype[name].kind not in "biuf" for name in dtype.names or ()):
+            raise ValueError("a table has columns that are not numbers")
         table = np.zeros(len(next(iter(columns.values()))), dtype=dtype)
         for name, values in columns.items():
             table[name] = values
         return table
     if "network" in description:
         state = {name: tensors[key] for name, key in description["state"].items()}
-        return restore_network(description["network"], state)
+        return restore_network(description["network"], state).to(device)
     if "mapping" in description:
-        return {key: restore(part, tensors) for key, part in description["mapping"].items()}
+        return {key: inner(part) for key, part in description["mapping"].items()}
     kind = _kinds[description["kind"]]
-    return kind(**{name: restore(own, tensors) for name, own in description["parts"].items()})
+    return kind(**{name: inner(own) for name, own in description["parts"].items()})
 
 
 def restore_network(config: Mapping[str, Any], state: Mapping[str, Tensor]) -> Backbone:
@@ -128,7 +145,7 @@ def restore_network(config: Mapping[str, Any], state: Mapping[str, Tensor]) -> B
     check_sizes(config, state)
     network = Backbone.from_config(config)
     network.load_state_dict(dict(state))
-    return network.to(next(iter(state.values())).device)
+    return network
 
 
 def check_sizes(config: Mapping[str, Any], state: Mapping[str, Tensor]) -> None:
@@ -138,6 +155,10 @@ def check_sizes(config: Mapping[str, Any], state: Mapping[str, Tensor]) -> None:
         size = config[name]
         if not isinstance(size, int) or not 0 < size <= most:
             raise ValueError(f"a network has {name} {size!r}, but its parameters are smaller")
+    total = sum(tensor.numel() for tensor in state.values())
+    products = config["replicas"] * config["hidden"] * config["num_classes"]
+    if products > MOST_PRODUCTS * max(1, total):
+        raise ValueError("a network is much larger than its parameters")
     rate = config["dropout"]
     if not isinstance(rate, (int, float)) or not 0 <= rate < 1:
         raise ValueError(f"a network has dropout {rate!r}")
@@ -173,8 +194,11 @@ def stored(
     tensors = checkpoint.step(name, step, reuse=reuse)
     if computed:
         return computed[0]
-    description = json.loads(bytes(tensors.pop(DESCRIPTION).tolist()))
-    found: Value = restore(
-        description, {key: own.to(device, copy=True) for key, own in tensors.items()}
-    )
+    try:
+        description = json.loads(bytes(tensors.pop(DESCRIPTION).tolist()))
+        # Copies: those in the file are not aligned, which changes the rounding of products.
+        copies = {key: own.clone() for key, own in tensors.items()}
+        found: Value = restore(description, copies, device)
+    except (KeyError, TypeError, ValueError):  # of another version, or an unknown network
+        return compute()
     return found

@@ -181,7 +181,9 @@ class Experts:
             GP_STUDENT: second,
         }
         members = {name: models[name] for name in pool.weights}
-        return PoolModel(members, self.scales, pool.weights, pool.calibration)
+        log_weights = {name: self.log_weights[name] for name in pool.weights}
+        counts = self.problem.label_counts()
+        return PoolModel(members, self.scales, log_weights, pool.calibration, counts)
 
     def expectations(self) -> list[dict[str, float]]:
         """What is known about the accuracy of each fit without validation labels."""

@@ -250,6 +250,8 @@ class DCGST(Settings):
         """
         if result.predictors:
             models = [model for model in result.predictors if isinstance(model, PoolModel)]
+            if len(models) != len(result.predictors):
+                raise InputError("the stored model is not one of dcgst; fit again")
             return [model.on(problem)(problem.graph).softmax(-1) for model in models]
         networks = super().apply(result, problem)
         if not self.experts or not bool((problem.train_labels >= 0).any()):

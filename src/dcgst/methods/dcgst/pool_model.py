@@ -27,6 +27,10 @@ FROM_LABELS = (LabelPropagation.name, CorrectAndSmooth.name)
 """Members that need the labels of the graph whose nodes they predict."""
 
 
+ENOUGH_LABELS = 0.5
+"""Share of the labels of each class of the fit that another graph must have."""
+
+
 @storable
 @dataclass(frozen=True, eq=False)
 class PoolModel:
@@ -35,29 +39,32 @@ class PoolModel:
     Attributes:
         members: by name.
         scales: of each member.
-        weights: ``(R,)`` of each member; if members are missing, the others count more.
+        log_weights: ``(R,)`` of each member, up to a constant; the weights of the members that are
+            present sum to one.
         calibration: of the weighted mean.
+        label_counts: ``(R, C)`` number of labels of each class in the fit.
     """
 
     members: Mapping[str, RowModel]
     scales: Mapping[str, Affine]
-    weights: Mapping[str, Tensor]
+    log_weights: Mapping[str, Tensor]
     calibration: Affine
+    label_counts: Tensor
 
     def __call__(self, nodes: NodeTensors) -> Tensor:
         """``(R, m, C)`` log-probabilities."""
-        total = torch.stack([self.weights[name] for name in self.members]).sum(0)
+        weights = torch.stack([self.log_weights[name] for name in self.members]).softmax(0)
         scaled = [ScaledRows(model, self.scales[name]) for name, model in self.members.items()]
-        weights = [self.weights[name] / total for name in self.members]
-        return self.calibration.apply(MeanRows(scaled, weights)(nodes))
+        return self.calibration.apply(MeanRows(scaled, list(weights))(nodes))
 
     def select(self, fit: int) -> PoolModel:
         """The model of one fit."""
         return PoolModel(
             {name: model.select(fit) for name, model in self.members.items()},
             {name: scale.select(fit) for name, scale in self.scales.items()},
-            {name: weight[fit : fit + 1] for name, weight in self.weights.items()},
+            {name: weight[fit : fit + 1] for name, weight in self.log_weights.items()},
             self.calibration.select(fit),
+            self.label_counts[fit : fit + 1],
         )
 
     def without_labels(self) -> PoolModel:
@@ -66,8 +73,12 @@ class PoolModel:
         return replace(self, members=kept)
 
     def on(self, problem: Problem) -> PoolModel:
-        """The model for a graph with some labels: label propagation and Correct and Smooth too."""
-        if not bool((problem.train_labels >= 0).any()):
+        """The model for a graph with labels: label propagation and Correct and Smooth too.
+
+        Their weights were learned with the labels of the fit. If a class has less than half as many
+        labels in the other graph, they would predict the other classes, and are left out.
+        """
+        if bool((problem.label_counts() < self.label_counts * ENOUGH_LABELS).any()):
             return self
         network = self.members[MLP.name]
         assert isinstance(network, BoundedRows)

@@ -110,7 +110,7 @@ def _read(folder: Path, info: dict[str, Any]) -> Stored:
     predictors: tuple[RowModel, ...] = ()
     learned = None
     if info.get("predictors"):
-        predictors, learned = _read_predictors(folder / PREDICTORS)
+        predictors, learned = _read_predictors(folder / PREDICTORS, info["predictors"])
     result = Result(
         proba=arrays["proba"],
         given=np.where(split.given[0], graph.labels, UNKNOWN),
@@ -222,7 +222,7 @@ def _read_history(path: Path) -> list[dict[str, float]]:
     return records
 
 
-def _read_predictors(path: Path) -> tuple[tuple[RowModel, ...], Learned]:
+def _read_predictors(path: Path, count: int) -> tuple[tuple[RowModel, ...], Learned]:
     try:
         with safe_open(path, "pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -231,6 +231,10 @@ def _read_predictors(path: Path) -> tuple[tuple[RowModel, ...], Learned]:
         predictors, learned = restore(description, tensors)
         if not (isinstance(learned, Learned) and all(map(callable, predictors))):
             raise ValueError("its content is not a model")
+        if len(predictors) != count:
+            raise ValueError(f"it has {len(predictors)} models instead of {count}")
+    except InputError:
+        raise
     except DAMAGED as error:
         raise InputError(f"{path} is damaged ({error}); fit again with --overwrite") from error
     return tuple(predictors), learned

@@ -1,0 +1,83 @@
+"""A fit that is resumed with other chunks, or in another mode, does not use wrong files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dcgst.datasets import synthetic
+from dcgst.methods import DCGST
+from dcgst.methods.core import runner, sampling
+from dcgst.splits import sample
+
+QUICK = {"epochs": 5, "stage_epochs": 2, "max_stages": 1, "student_epochs": 2, "replicas": 2}
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return synthetic(400, 3, features=8, seed=2)
+
+
+@pytest.fixture(scope="module")
+def split(graph):
+    return sample(graph, per_class=5, runs=1)
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """Graphs of this size count as large."""
+    monkeypatch.setattr(runner, "LARGE_GRAPH", 100)
+    monkeypatch.setattr(sampling, "POOL_NODES", 150)
+
+
+def stop(*_):
+    raise KeyboardInterrupt
+
+
+def interrupted(graph, split, folder, monkeypatch, *, fit=False, **settings):
+    """A fit that is interrupted before its first prediction of a range, or in the fit."""
+    name = "dcgst.methods.dcgst.method.learn_pseudo_labels" if fit else None
+    with monkeypatch.context() as patch:
+        if name:
+            patch.setattr(name, stop)
+        else:
+            patch.setattr("dcgst.methods.core.sampling._predict_range", once_then_stop())
+        with pytest.raises(KeyboardInterrupt):
+            DCGST(**QUICK, **settings).fit(graph, split, checkpoint=folder)
+
+
+def once_then_stop():
+    calls, predict = [], sampling._predict_range
+
+    def interrupted_predict(*arguments):
+        calls.append(1)
+        if len(calls) > 1:
+            raise KeyboardInterrupt
+        return predict(*arguments)
+
+    return interrupted_predict
+
+
+def test_other_chunks(graph, split, large, tmp_path, monkeypatch):
+    """A file of one number of fits never counts as complete for another."""
+    expected = DCGST(**QUICK).fit(graph, split).proba_
+    interrupted(graph, split, tmp_path, monkeypatch, chunk_size=1)
+    interrupted(graph, split, tmp_path, monkeypatch, fit=True, chunk_size=2)
+    found = DCGST(**QUICK, chunk_size=2).fit(graph, split, checkpoint=tmp_path).proba_
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("first", ["sample", "all"])
+def test_another_mode(graph, split, first, tmp_path, monkeypatch):
+    def mode(name):
+        monkeypatch.setattr(runner, "LARGE_GRAPH", 100 if name == "sample" else 10**6)
+        monkeypatch.setattr(sampling, "POOL_NODES", 150)
+
+    second = "all" if first == "sample" else "sample"
+    mode(second)
+    expected = DCGST(**QUICK).fit(graph, split).proba_
+    mode(first)
+    DCGST(**QUICK).fit(graph, split, checkpoint=tmp_path)
+    mode(second)
+    found = DCGST(**QUICK).fit(graph, split, checkpoint=tmp_path).proba_
+    np.testing.assert_allclose(found, expected, atol=1e-4)
