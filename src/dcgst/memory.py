@@ -125,8 +125,10 @@ def check_memory(needed: float, what: str, remedy: str) -> None:
     """
     available = available_memory()
     if needed > available:
+        within = "" if _limit is None else f" of the {in_gib(_limit)} that --memory allows"
         raise InputError(
-            f"{what} about {in_gib(needed)} of memory, {in_gib(available)} are available; {remedy}"
+            f"{what} about {in_gib(needed)} of memory, {in_gib(available)}{within} are available; "
+            f"{remedy}"
         )
 
 

@@ -89,3 +89,35 @@ def test_a_missing_store_is_named(tmp_path, make):
     assert done.code == 2
     what = "is a folder, but not a store" if make else "does not exist"
     assert f"{what}; make a store with dcgst import" in " ".join(done.err.split())
+
+
+def test_a_failed_overwrite_keeps_the_old_store(files, tmp_path):
+    nodes, edges, store = files
+    command = ("import", nodes, edges, "-o", store, "--label", "kind")
+    assert dcgst(*command).code == 0
+    before = (store / "store.json").read_text()
+    complete = edges.read_text()
+    edges.write_text(complete + "nobody,nothing\n")
+    done = dcgst(*command, "--overwrite")
+    assert done.code == 2
+    assert "nobody" in done.err
+    assert (store / "store.json").read_text() == before
+    assert dcgst("diagnose", store).code == 0
+    edges.write_text("\n".join(complete.splitlines()[:-5]) + "\n")
+    assert dcgst(*command, "--overwrite").code == 0
+    assert (store / "store.json").read_text() != before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["edges.csv", "g.store", "nodes.csv"]
+
+
+def test_without_a_label_column_the_next_step_needs_labels(files, tmp_path):
+    nodes, edges, store = files
+    done = dcgst("import", nodes, edges, "-o", store, "--quiet")
+    assert done.code == 0, done.err
+    assert "Warning: no label column was found" in done.err
+    assert f"Next: dcgst fit {store} --labels FILE" in done.out
+
+
+def test_a_missing_file_is_named():
+    done = dcgst("fit", "g.stroe")
+    assert done.code == 2
+    assert "g.stroe does not exist; check the path" in done.err

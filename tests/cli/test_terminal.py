@@ -130,5 +130,5 @@ def test_a_resumed_fit_says_what_it_kept(tables, tmp_path):
     )
     done = dcgst(*command, "--resume")
     assert done.code == 0
-    assert "continues with 1 trained or selected steps" in done.err
+    assert "holds 1 trained or selected steps" in done.err
     assert stored_steps(run) == ""

@@ -47,8 +47,12 @@ def test_a_given_column_must_exist(table):
 def test_a_column_that_cannot_be_guessed_names_the_option(table):
     with pytest.raises(InputError, match=r"name it with --id; the columns are: a, label"):
         read_label_table(table("a,label\n1,x\n"))
-    with pytest.raises(InputError, match=r"name it with --label; the columns are: id, b"):
-        read_label_table(table("id,b\n1,x\n"))
+    with pytest.raises(InputError, match=r"name it with --label; the columns are: id, b, c"):
+        read_label_table(table("id,b,c\n1,x,y\n"))
+
+
+def test_of_two_columns_one_is_the_label(table):
+    assert read_label_table(table("id,b\n1,x\n")).classes == {"1": "x"}
 
 
 def test_two_classes_of_one_node_raise(table):

@@ -53,6 +53,12 @@ def test_each_difference_is_named(run, tmp_path):
     assert "size: differs by 2." in found or "size: differs by 1.9" in found
     assert "features of neighbors: differ" in found
     assert "representation: the embeddings of the network differ by" in found
+    wide = tmp_path / "size" / "wide.csv"
+    lines = (tmp_path / "size" / "nodes.csv").read_text().splitlines()
+    cells = [line.split(",") for line in lines]
+    scaled = [f"{n},{c},{100 * float(v) if v else v},{label}" for n, c, v, label in cells[1:]]
+    wide.write_text("\n".join([lines[0], *scaled]))
+    assert "times the spread of the fit" in differences(run, wide, new[1])
     new = write(tmp_path / "missing", seed=1, missing=0.5)
     assert "of the values are missing, 0% in the fit" in differences(run, *new)
     new = write(tmp_path / "edges", seed=1, degree=1)

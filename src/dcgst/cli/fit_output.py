@@ -75,7 +75,9 @@ def fit_and_show(
     trainings = model.count_trainings(validation) * model.replicas
     kept = stored_steps(out) if resume else None
     if kept and not (json or quiet):
-        say(f"  {out}: continues with {kept} of the interrupted fit", errors)
+        say(f"  {out} holds {kept} of an interrupted fit", errors)
+    elif resume and not out.exists() and not (json or quiet):
+        say(f"  there is no interrupted fit in {out}: a new one starts", errors)
     try:
         with training_progress(model.name, trainings, quiet or json) as callback:
             run = fit(

@@ -115,5 +115,10 @@ def command(
         return
     if not quiet:
         describe(data)
+    else:
+        for note in data.notes:
+            if note.startswith("Warning"):
+                say(note, errors)
     say(f"Written: {out}")
-    say(f"Next: dcgst fit {out}, or dcgst diagnose {out}")
+    labels = "" if (graph.labels >= 0).any() else " --labels FILE"
+    say(f"Next: dcgst fit {out}{labels}, or dcgst diagnose {out}{labels}")

@@ -18,7 +18,7 @@ from dcgst.cli.graph_options import (
     NodesQueryOption,
     table_sources,
 )
-from dcgst.cli.output import JsonOption, SpreadsheetOption, errors, print_json, say
+from dcgst.cli.output import JsonOption, SpreadsheetOption, errors, print_json, progress, say
 from dcgst.cli.run_options import (
     DestinationOption,
     IfExistsOption,
@@ -87,13 +87,14 @@ def command(
     if nodes is None and add:
         raise InputError("--add needs tables of new nodes and of their edges")
     if nodes is not None:
-        other = run.predict_other(
-            *table_sources(nodes, edges, node_query, edge_query),
-            delimiter=delimiter,
-            drop_unknown=drop_unknown,
-            use_labels=use_labels,
-            add=add,
-        )
+        with progress("prediction", 1.0, json):
+            other = run.predict_other(
+                *table_sources(nodes, edges, node_query, edge_query),
+                delimiter=delimiter,
+                drop_unknown=drop_unknown,
+                use_labels=use_labels,
+                add=add,
+            )
         found, drift = other.predictions, other.drift
         _describe(run, other, folder)
         if drift and fail_on_drift:

@@ -68,6 +68,8 @@ def read_label_table(
     table = read_table(Path(path), delimiter)
     hints = hints or Columns()
     id_column = find_column(table, id_column, hints.id, ID_NAMES, "id", _remedy(hints.id, ID_NAMES))
+    if label_column is None and len(table.names) == 2:
+        label_column = next((name for name in table.names if name != id_column), None)
     label_column = find_column(
         table, label_column, hints.label, LABEL_NAMES, "label", _remedy(hints.label, LABEL_NAMES)
     )

@@ -172,8 +172,10 @@ def _load(
     if edges is None and path.name != STDIN and (path.suffix == SUFFIX or path.is_dir()):
         what = "is a folder, but not a store" if path.is_dir() else "does not exist"
         raise InputError(f"{path} {what}; make a store with dcgst import")
+    if edges is None and path.name != STDIN and not path.exists():
+        raise InputError(f"{path} does not exist; check the path")
     if edges is None:
-        raise InputError(f"{path} is a node table: an edge table is required as second argument")
+        raise InputError(f"{path} is a node table: an edge table is required after it")
     if str(nodes) == str(edges) == STDIN:
         raise InputError("only one of the tables can be read from standard input")
     return (

@@ -27,6 +27,12 @@ NOISE = 3.0
 DEGREE_FACTOR = 2.0
 """Factor between the mean numbers of neighbors that counts as drift."""
 
+SPREAD_FACTOR = 2.0
+"""Factor between standard deviations that counts as drift."""
+
+FEW_ROWS = 30
+"""With fewer rows, standard deviations are not compared."""
+
 MOST_ROWS = 100_000
 """Rows that are compared, evenly spaced."""
 
@@ -78,9 +84,12 @@ def find_drift(
                 if now > before + MOST_UNSEEN:
                     text = f"{now:.0%} of the values are {what}, {before:.0%} in the fit"
                     found.append(Drift(column.name, text))
-        effect = mean_difference(fitted.features[:, own], new.features[rows][:, own])
+        parts = fitted.features[:, own], new.features[rows][:, own]
+        effect, spread = mean_difference(*parts), spread_ratio(*parts)
         if effect:
             found.append(Drift(column.name, f"differs by {effect:.1f} standard deviations"))
+        if spread:
+            found.append(Drift(column.name, f"{spread:.3g} times the spread of the fit"))
     if encoder is None:
         effect = mean_difference(fitted.features, new.features[rows])
         if effect:
@@ -137,6 +146,21 @@ def mean_difference(fitted: FeatureMatrix, new: FeatureMatrix) -> float:
         return distance if distance > 1e-6 else 0.0
     effect = distance / spread
     return effect if distance > NOISE * chance and effect > SMALLEST_EFFECT else 0.0
+
+
+def spread_ratio(fitted: FeatureMatrix, new: FeatureMatrix) -> float:
+    """Standard deviation of new features divided by that of the fit; zero if about the same.
+
+    Arguments as in :func:`mean_difference`.
+    """
+    parts = [_some_rows(matrix) for matrix in (fitted, new)]
+    if min(part.shape[0] for part in parts) < FEW_ROWS:
+        return 0.0
+    before, now = (_variance(p, np.asarray(p.mean(axis=0)).reshape(-1)) ** 0.5 for p in parts)
+    if before == 0:
+        return 0.0
+    ratio = now / before
+    return ratio if ratio > SPREAD_FACTOR or ratio * SPREAD_FACTOR < 1 else 0.0
 
 
 def _some_rows(matrix: FeatureMatrix) -> Any:

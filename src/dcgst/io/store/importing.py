@@ -72,8 +72,8 @@ def import_tables(
     notes = describe_node_columns(columns, node_columns)
     if node_columns.label is None:
         notes.append(
-            "Warning: there is no label column; name it with --label, or give labels with --labels "
-            "when you fit"
+            "Warning: no label column was found; if there is one, name it with --label, else it is "
+            "a feature; or give labels with --labels when you fit"
         )
     header = has_header(edge_head, node_head.column(node_columns.id))
     if not header:
@@ -97,6 +97,12 @@ def import_tables(
         header,
         drop_unknown,
     )
+    target = out
+    if overwrite and (out / files.DESCRIPTION).exists():
+        # The old store stays until the new one is complete.
+        _check_folder(out)
+        out = out.with_name(f".{out.name}.new")
+        overwrite = not _is_import_of(out, plan)
     work = _prepare(out, plan, overwrite)
     memory = memory or available_memory() // 2
     with unlimited_addresses(), Database(work, memory // 2) as database:
@@ -125,19 +131,34 @@ def import_tables(
         digest=checked["digest"],
     )
     shutil.rmtree(work, ignore_errors=True)
+    if out != target:
+        shutil.rmtree(target)
+        out.rename(target)
     return tuple(notes)
 
 
-def _prepare(out: Path, plan: Plan, overwrite: bool) -> Path:
-    """Create the folder, or check that it holds an import of the same tables."""
-    work = out / WORK
-    begun = work / "plan.json"
+def _is_import_of(out: Path, plan: Plan) -> bool:
+    """Whether a folder holds an interrupted import of the same tables."""
+    begun = out / WORK / "plan.json"
+    return begun.exists() and bool(json.loads(begun.read_text()) == plan.identity())
+
+
+def _check_folder(out: Path) -> list[str]:
+    """The files in the folder of a store; raises if it has others."""
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file; choose another name for the store")
     found = [path.name for path in out.iterdir()] if out.exists() else []
     others = sorted(name for name in found if name not in files.FILES and name != WORK)
     if others:
         raise InputError(f"{out} contains other files ({others[0]}); choose another name")
+    return found
+
+
+def _prepare(out: Path, plan: Plan, overwrite: bool) -> Path:
+    """Create the folder, or check that it holds an import of the same tables."""
+    work = out / WORK
+    begun = work / "plan.json"
+    found = _check_folder(out)
     if files.DESCRIPTION in found and not overwrite:
         raise InputError(f"{out} exists already; use --overwrite, or another name")
     if begun.exists() and not overwrite:

@@ -175,8 +175,12 @@ class Database:
 
 def _readable(error: Exception) -> InputError:
     """The first lines of an error of DuckDB; the rest is advice about its options."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return InputError("the tables cannot be read: " + "; ".join(lines[:4]))
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    advice = next((i for i, line in enumerate(lines) if line.startswith("Possible")), len(lines))
+    remedy = ""
+    if "CSV" in lines[0]:
+        remedy = "; is it a CSV table with the same delimiter, quotes and line ends throughout?"
+    return InputError("the tables cannot be read: " + " ".join(lines[: min(advice, 4)]) + remedy)
 
 
 def _without_noise(mean: float, std: float) -> tuple[float, float]:

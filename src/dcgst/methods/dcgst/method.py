@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dcgst.engine.progress import counted
 from dcgst.engine.training import BestState, cross_entropy
 from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN
@@ -252,7 +253,10 @@ class DCGST(Settings):
             models = [model for model in result.predictors if isinstance(model, PoolModel)]
             if len(models) != len(result.predictors):
                 raise InputError("the stored model is not one of dcgst; fit again")
-            return [model.on(problem)(problem.graph).softmax(-1) for model in models]
+            return [
+                model.on(problem)(problem.graph).softmax(-1)
+                for model in counted("replicas", models)
+            ]
         networks = super().apply(result, problem)
         if not self.experts or not bool((problem.train_labels >= 0).any()):
             return networks
