@@ -8,6 +8,8 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -60,6 +62,16 @@ def test_arrow_tables_and_those_of_other_libraries(files):
     same(read(Frame(nodes), Frame(edges)), files)
     with pytest.raises(InputError, match="a node table needs an edge table"):
         read(nodes)
+
+
+def test_tables_of_pandas_and_polars(files):
+    """Tables of the libraries themselves, also with types of their own."""
+    nodes, edges = arrow_tables()
+    same(read(nodes.to_pandas(), edges.to_pandas()), files)
+    same(read(pl.from_arrow(nodes), pl.from_arrow(edges)), files)
+    frame = pd.read_csv(files / "nodes.csv").convert_dtypes()
+    same(read(frame, pd.read_csv(files / "edges.csv")), files)
+    same(read(pl.read_csv(files / "nodes.csv"), pl.read_csv(files / "edges.csv")), files)
 
 
 def test_zstd_files(files):

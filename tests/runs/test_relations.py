@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from make_fraud import make_fraud_case
 from sklearn.metrics import average_precision_score
 
 from dcgst import DCGST, GCN, Columns, InputError, fit, open_run, read
@@ -14,7 +15,6 @@ from dcgst.insight import write_report
 from dcgst.methods.relations import combine_relations, weigh_relations
 from dcgst.runs.other_graphs import read_other
 from tests.cli.helpers import dcgst
-from tests.fraud import make_fraud_case
 
 
 @pytest.fixture(scope="module")

@@ -103,9 +103,10 @@ def fit_and_show(
     _show(run, diagnosis)
     unused = [note for note in run.info["notes"] if "not used: " in note]
     if unused:
-        say(f"\nNot used, {len(unused)} in all:" if len(unused) > MOST_UNUSED else "\nNot used:")
+        more = f", {len(unused)} in all" if len(unused) > MOST_UNUSED else ""
+        say(f"\nColumns that are not used{more}:")
     for note in unused[:MOST_UNUSED]:
-        say(f"  {note.removeprefix('feature ').replace('not used: ', '')}", wrap=True)
+        say(f"  {note.removeprefix('feature ')}", wrap=True)
     say(f"\nPredictions: {run.predictions_file}")
     if page is not None:
         say(f"Report: {page}")

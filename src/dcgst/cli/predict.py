@@ -160,7 +160,7 @@ def _describe(run: Run, other: OtherGraph, folder: Path) -> None:
         say(f"{other.unused_labels:,} labels in the input are not used; see --use-labels.", errors)
     for difference in other.drift:
         say(f"Warning: drift in {difference}.", errors)
-    if shared == len(found) == run.graph.num_nodes:
+    if shared == len(found) == run.graph.num_nodes and not other.drift:
         say(
             f"These are the nodes of the run; its predictions are also in {folder}.",
             errors,

@@ -1,8 +1,14 @@
-"""A fraud case: accounts in rings that share devices, messy columns, three kinds of edges."""
+"""A fraud case: accounts in rings that share devices, messy columns, three kinds of edges.
+
+    python examples/make_fraud.py FOLDER
+
+writes ``accounts.csv``, ``links.csv`` and ``truth.csv``. The accounts are made up.
+"""
 
 from __future__ import annotations
 
 import csv
+import sys
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -104,3 +110,18 @@ def _cells(rng: np.random.Generator, fraud: bool, city: int) -> list[str]:
         str(rng.choice(["yes", "no"])),
     ]
     return [cell if rng.random() > 0.05 else "" for cell in cells]
+
+
+def main() -> None:
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    folder.mkdir(parents=True, exist_ok=True)
+    case = make_fraud_case(folder)
+    with (folder / "truth.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "label"])
+        for i, own in enumerate(case.fraud):
+            writer.writerow([f"a{i:05d}", "fraud" if own else "ok"])
+
+
+if __name__ == "__main__":
+    main()
