@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+FRAUD_TABLES = ("accounts", "links", "truth")
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = sorted(path.stem for path in EXAMPLES.glob("*.py"))
 
@@ -56,7 +57,14 @@ def check_label_papers(printed: str, folder: Path) -> None:
     assert topics.items() >= given.items()
 
 
+def check_make_fraud(printed: str, folder: Path) -> None:
+    counts = {name: len((folder / f"{name}.csv").read_text().splitlines()) for name in FRAUD_TABLES}
+    assert counts["accounts"] == counts["truth"] == 2001
+    assert counts["links"] > 10_000
+
+
 CHECKS = {
+    "make_fraud": check_make_fraud,
     "make_papers": check_make_papers,
     "from_csv": check_from_csv,
     "from_pyg": check_from_pyg,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,7 @@ class Relation:
         by_chance: the share that random edges with the same ends would have.
         labeled: number of edges between labeled nodes.
         weight: its part in the graph that is fitted; zero if it is left out, the largest is one.
+        own_features: whether the mean features of its neighbors are features of their own.
     """
 
     name: str
@@ -63,11 +64,14 @@ class Relation:
     by_chance: float | None
     labeled: int
     weight: float
+    own_features: bool = False
 
     def describe(self) -> str:
         """One line for the user."""
         size = f"{self.edges:,} edges, {self.coverage:.0%} of the nodes"
         used = f"weight {self.weight:.2f}" if self.weight else "left out"
+        if self.own_features:
+            used = "kept apart as features"
         if self.homophily is None or self.labeled < FEW_EDGES:
             return f"relation {self.name}: {size}, {used}"
         same = f"homophily {self.homophily:.2f} (by chance {self.by_chance:.2f})"
@@ -78,6 +82,12 @@ def verdict(relations: Sequence[Relation]) -> str:
     """How the kinds of edges are used, in one sentence."""
     edges = sum(relation.edges for relation in relations)
     used = [relation for relation in relations if relation.weight]
+    apart = [relation.name for relation in relations if relation.own_features]
+    if apart:
+        return (
+            f"The kinds of edges {', '.join(apart)} are kept apart: features of the neighbors in "
+            "each predict left-out labels better than those of all neighbors"
+        )
     if all(relation.weight == 1 for relation in relations):
         alike = f"All {len(relations)} kinds of edges are used alike"
         return f"{alike}: the labels do not tell them apart"
@@ -95,7 +105,8 @@ def weigh_relations(
     means over its neighbors after one and two steps, and its number of neighbors, in one relation
     or in all of them together. The weight of a relation is its gain in log-likelihood over features
     alone. The weights are used only if the weighted edges are better than all edges by more than
-    :data:`ERRORS` standard errors; else all relations have weight one.
+    :data:`ERRORS` standard errors; else all relations have weight one. If the relations that gain
+    something are better kept apart, in the same sense, each gets features of its own.
 
     Args:
         graph: the graph, with the edges of all relations.
@@ -106,12 +117,20 @@ def weigh_relations(
     alone, together = sample.log_likelihood(None), sample.log_likelihood(graph.adjacency)
     each = {name: sample.log_likelihood(matrix) for name, matrix in relations.items()}
     weights = _by_gain({name: own - alone for name, own in each.items()})
+    used = {name: relations[name] for name, weight in weights.items() if weight > 0}
     combined = combine_relations(relations, weights)
-    if combined is None or not is_above(sample.log_likelihood(combined), together):
+    best = together
+    if combined is not None and is_above(sample.log_likelihood(combined), together):
+        best = sample.log_likelihood(combined)
+    else:
         weights = dict.fromkeys(relations, 1.0)
-    return [
+    apart = len(used) > 1 and is_above(sample.log_likelihood_apart(used), best)
+    described = (
         describe_relation(name, matrix, graph, labeled, weights[name])
         for name, matrix in relations.items()
+    )
+    return [
+        replace(relation, own_features=apart and relation.name in used) for relation in described
     ]
 
 
@@ -233,6 +252,13 @@ class _Sample:
         if degrees is not None and float(degrees.std()) > 0:
             dense["degree"] = (degrees - degrees.mean()) / degrees.std()
         return self._left_out(dense)
+
+    def log_likelihood_apart(self, relations: Mapping[str, sp.csr_array]) -> Tensor:
+        """The same with the neighbors in each relation kept apart."""
+        blocks = {"features": self.x[self.nodes]}
+        for name, matrix in relations.items():
+            blocks[f"relation {name}"] = random_walk(matrix).T.tocsr()[self.nodes] @ self.x
+        return self._left_out({name: _centered(block) for name, block in blocks.items()})
 
     def _left_out(self, blocks: dict[str, Tensor]) -> Tensor:
         targets = F.one_hot(self.labels, self.num_classes).double()

@@ -23,7 +23,8 @@ from dcgst.io.input import StoreReference
 from dcgst.methods import METHODS, Method
 from dcgst.methods.core.prior import follow_shares, shares_of
 from dcgst.methods.core.runner import check_split
-from dcgst.methods.relations import Relation, combine_relations, weigh_relations
+from dcgst.methods.relation_features import use_relations
+from dcgst.methods.relations import Relation, weigh_relations
 from dcgst.runs import format as folder_format
 from dcgst.runs.checks import check_fit_memory, check_graph
 from dcgst.runs.metrics import compute_metrics
@@ -159,9 +160,7 @@ def weigh(data: Input, split: Split) -> tuple[Input, list[Relation]]:
     if len(data.relations) < 2:
         return data, [Relation(**stored) for stored in data.weighed]
     relations = weigh_relations(data.graph, data.relations, split.train[0])
-    weights = {relation.name: relation.weight for relation in relations}
-    adjacency = combine_relations(data.relations, weights)
-    graph = data.graph if adjacency is None else replace(data.graph, adjacency=adjacency)
+    graph = use_relations(data.graph, data.relations, relations)
     return replace(data, graph=graph, relations={}), relations
 
 

@@ -16,7 +16,7 @@ from dcgst.io.batch import read_batch
 from dcgst.memory import check_memory
 from dcgst.methods import Result
 from dcgst.methods.core.trace import NOT_LABELED, TRAINING_LABEL
-from dcgst.methods.relations import combine_relations
+from dcgst.methods.relation_features import use_relations
 from dcgst.runs.drift import Drift, find_drift, representation_drift
 from dcgst.runs.predictions import Predictions
 
@@ -96,7 +96,7 @@ def read_added(
     """The graph of the run with a batch of new nodes."""
     stored = run.info["encoder"]
     columns = Columns.from_json(run.info["columns"])
-    weighed = any(relation.weight != 1 for relation in run.relations)
+    weighed = any(relation.weight != 1 or relation.own_features for relation in run.relations)
     if stored is None or run.store is not None or weighed or columns.directed or edges is None:
         raise InputError(
             "new nodes can be added to a run that was fitted on a node table and edges of one "
@@ -145,9 +145,8 @@ def read_other(
                 f"the edges of kind {', '.join(unknown)} are not used: the fit had none of them",
                 stacklevel=2,
             )
-        combined = combine_relations(found.relations, weights)
-        if combined is not None:
-            return replace(found, graph=replace(found.graph, adjacency=combined), relations={})
+        graph = use_relations(found.graph, found.relations, run.relations)
+        return replace(found, graph=graph, relations={})
     return found
 
 
