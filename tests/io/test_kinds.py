@@ -11,6 +11,7 @@ import pytest
 from dcgst.io.encoders.cells import Cells
 from dcgst.io.encoders.fitting import fit_column
 from dcgst.io.encoders.kinds import KINDS, UNUSED, guess_kind
+from dcgst.io.encoders.numbers import NumberFormat
 
 SHAPES = json.loads((Path(__file__).parent.parent / "data" / "columns.json").read_text("utf-8"))
 """Values of a column by ``name|expected kind|description``."""
@@ -131,3 +132,8 @@ def test_bytes_are_not_billions():
 def test_a_value_that_is_neither_true_nor_false_is_unknown():
     encoder, _ = fit_column(Cells.of("x", ["yes", "no"]))
     assert encoder.unknown(Cells.of("x", ["yes", "maybe", ""])).tolist() == [False, True, False]
+
+
+def test_units_that_differ_in_letter_case_only():
+    power = NumberFormat.of(["5 mW", "2 W", "1 MW"])
+    assert [power.parse(text) for text in ("5 mW", "2 W", "1 MW")] == [0.005, 2, 1e6]

@@ -92,6 +92,10 @@ _SCALES: dict[str, tuple[str, float]] = {
 """Units of the same quantity: name of the common unit, and the factor."""
 
 
+_BY_CASE = {"mW": ("w", 1e-3)}
+"""Units that differ from others in letter case only."""
+
+
 @dataclass(frozen=True)
 class Quantity:
     """A number and its unit, in lower case; the unit is empty if there is none."""
@@ -219,6 +223,8 @@ def _common_unit(before: str, after: str) -> tuple[str, float]:
         return before, _POWERS[unit]
     if before:
         return before, 1.0
+    if after in _BY_CASE:
+        return _BY_CASE[after]
     singular = unit[:-1] if len(unit) > 2 and unit.endswith("s") else unit
     return _SCALES.get(unit, _SCALES.get(singular, (singular, 1.0)))
 
