@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -121,3 +122,16 @@ def test_a_missing_file_is_named():
     done = dcgst("fit", "g.stroe")
     assert done.code == 2
     assert "g.stroe does not exist; check the path" in done.err
+
+
+def test_an_overwrite_that_was_interrupted_at_the_end(files, tmp_path):
+    """Between the renames, the old store is set aside; the next import finds it."""
+    nodes, edges, store = files
+    command = ("import", nodes, edges, "-o", store, "--label", "kind")
+    assert dcgst(*command).code == 0
+    store.rename(tmp_path / ".g.store.old")
+    done = dcgst(*command)
+    assert "exists already; use --overwrite" in done.err
+    shutil.copytree(store, tmp_path / ".g.store.new")
+    assert dcgst(*command, "--overwrite").code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["edges.csv", "g.store", "nodes.csv"]

@@ -57,3 +57,12 @@ def test_sparse_and_dense_features_are_the_same():
     assert dense.shape == (6, 11)
     np.testing.assert_allclose(sparse.toarray(), dense, atol=1e-6)
     assert np.isfinite(dense).all()
+
+
+def test_repeated_edges_count_once():
+    x = np.array([[1.0], [2.0], [4.0]])
+    pairs = np.array([[0, 0, 0, 1], [1, 1, 2, 2]])
+    found = add_directions(x, pairs, np.array([1.0, 3.0, 1.0, 0.0]))
+    assert found[0, 1] == (3 * 2 + 4) / 4
+    assert found[2, 2] == 1, "an edge of weight zero is none"
+    assert found[:, 3].tolist() == pytest.approx([2 / 12, 0, 0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -30,7 +31,7 @@ def test_the_name_of_a_file_is_the_kind_of_its_edges(tables):
     }
     assert data.graph.adjacency.toarray()[0].tolist() == [0, 2, 0, 0]
     assert data.graph.adjacency[1, 2] == 4
-    assert "kinds of edges: the 2 tables follows, pays" in data.notes
+    assert "kinds of edges: the tables follows, pays" in data.notes
 
 
 def test_tables_may_be_named_and_have_kinds_of_their_own(tables):
@@ -64,6 +65,36 @@ def test_fit_and_predict_take_several_tables(tables):
     done = dcgst("predict", tables / "run", *files, "-o", tables / "out.csv")
     assert done.code == 0, done.err
     assert "not used" not in done.err
+
+
+def test_roles_are_those_of_the_fit(tables):
+    """A later table without outliers has the same scale; one kind of edges keeps its name."""
+    rows = [f"{1 + k % 3},4,{5 if k else 10**6}" for k in range(30)]
+    (tables / "pays.csv").write_text("\n".join(["a,b,weight", *rows]))
+    files = tables / "nodes.csv", [tables / "follows.csv", tables / "pays.csv"]
+    data = read(*files)
+    assert data.columns.tables["pays"]["weight_scale"] == 5
+    (tables / "later.csv").write_text("a,b,weight\n1,4,5\n2,4,5\n")
+    later = read(tables / "nodes.csv", [tables / "follows.csv", tables / "later.csv"], data.columns)
+    assert list(later.relations) == ["follows", "pays"], "matched by their order"
+    assert set(later.relations["pays"].data.tolist()) == {1.0}
+    alone = read(tables / "nodes.csv", tables / "pays.csv", data.columns)
+    assert list(alone.relations) == ["pays"]
+    with pytest.raises(InputError, match="the fit had the edge tables follows, pays; give tables"):
+        read(tables / "nodes.csv", tables / "later.csv", data.columns)
+
+
+def test_a_mistyped_column_is_an_error(tables):
+    files = tables / "nodes.csv", [tables / "follows.csv", tables / "pays.csv"]
+    with pytest.raises(InputError, match="none of the edge tables has a column 'amuont'"):
+        read(*files, Columns(weight="amuont"))
+    assert not read(*files, Columns(edge_type="none")).relations
+
+
+def test_tables_of_pandas_with_a_column_name(tables):
+    frame = pd.DataFrame({"source": [1, 2], "target": [2, 3], "name": ["x", "y"]})
+    data = read(tables / "nodes.csv", [frame, tables / "pays.csv"])
+    assert list(data.relations) == ["edges 1", "pays"]
 
 
 def test_predictions_of_the_same_tables_are_the_same(tables):

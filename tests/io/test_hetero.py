@@ -32,7 +32,7 @@ def data() -> HeteroData:
 
 def test_relations_and_features(data):
     found = read(data)
-    assert list(found.relations) == ["wrote (author)", "cites"]
+    assert list(found.relations) == ["cites", "wrote (author)"]
     assert found.graph.num_features == 4 + 3
     assert "edges author knows author: not used" in found.notes
     authors = data["author", "wrote", "paper"].edge_index
@@ -73,6 +73,27 @@ def test_without_features(data):
     assert found.graph.num_features == 64
 
 
+def test_edges_of_both_directions_are_one_relation(data):
+    """The two relations of a pair of types may have the same name in both directions."""
+    wrote = data["author", "wrote", "paper"].edge_index
+    del data["author", "wrote", "paper"], data["paper", "rev_wrote", "author"]
+    data["author", "to", "paper"].edge_index = wrote[:, :400]
+    data["paper", "to", "author"].edge_index = wrote[:, 400:].flip(0)
+    found = read(data)
+    assert found.graph.num_features == 4 + 3
+    data["author", "to", "paper"].edge_index = wrote
+    del data["paper", "to", "author"]
+    assert (found.relations["to (author)"] != read(data).relations["to (author)"]).nnz == 0
+
+
+def test_data_without_labels_or_with_one_relation_is_predicted(data, tmp_path):
+    run = fit(data, tmp_path / "run", DCGST(max_stages=1, epochs=5))
+    del data["paper"].y
+    assert len(run.predict(data)) == COUNT
+    del data["paper", "cites", "paper"]
+    assert len(run.predict(data)) == COUNT
+
+
 def test_mistakes_are_named(data):
     with pytest.raises(InputError, match=r"use dcgst.fit, or dcgst.read\(data\).graph"):
         DCGST().fit(data)
@@ -81,6 +102,11 @@ def test_mistakes_are_named(data):
         InputError, match=r"exactly one node type must have labels .* paper, author"
     ):
         read(data)
+    broken = data.clone()
+    del broken["author"].y
+    broken["paper", "cites", "paper"].edge_index = torch.tensor([[0], [COUNT]])
+    with pytest.raises(InputError):
+        read(broken)
     del data["author"].y, data["paper"].y
     with pytest.raises(InputError, match="found none; the node types are: paper, author"):
         read(data)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -88,5 +90,8 @@ def test_mistakes_are_named(run, tables, tmp_path):
     (tmp_path / "edges.csv").write_text("source,target\nn120,n999\n")
     with pytest.raises(InputError, match="no node has the id 'n999'"):
         run.predict(tables / "new.csv", tmp_path / "edges.csv", add=True)
-    with pytest.raises(InputError, match="new nodes can be added to a run that was fitted on"):
+    with pytest.raises(InputError, match="new nodes need a table of their edges"):
         run.predict(tables / "new.csv", add=True)
+    directed = replace(run, info={**run.info, "columns": {"directed": True}})
+    with pytest.raises(InputError, match="new nodes can be added to a run that was fitted on"):
+        directed.predict(tables / "new.csv", tables / "new_edges.csv", add=True)

@@ -90,3 +90,28 @@ def test_means_are_compared_in_standard_deviations():
     )
     assert mean_difference(np.ones((5, 1)), np.full((5, 1), 3.0)) == 2
     assert mean_difference(a, b[:1]) == 0, "one row says nothing"
+
+
+def test_numbers_far_from_zero_are_no_drift():
+    rng = np.random.default_rng(0)
+    one, two = (rng.normal(1e4, 1, (500, 2)).astype(np.float32) for _ in range(2))
+    for kind in (np.asarray, sp.csr_array):
+        assert mean_difference(kind(one), kind(two)) == 0
+    assert mean_difference(one, two + 2) == pytest.approx(2, abs=0.2)
+
+
+def test_codes_that_occur_once_are_expected_to_be_new(tmp_path):
+    """Many codes of any new rows are unseen; that is no drift."""
+    rng = np.random.default_rng(0)
+
+    def tables(name, start, count):
+        rows = [f"n{i},K-{rng.integers(10**4):05d},{'ab'[i % 2] if i < 30 else ''}"
+                for i in range(start, start + count)]  # fmt: skip
+        (tmp_path / f"{name}.csv").write_text("\n".join(["id,sku,label", *rows]))
+        edges = [f"n{i},n{rng.integers(start, start + count)}" for i in range(start, start + count)]
+        (tmp_path / f"{name}_e.csv").write_text("\n".join(["source,target", *edges]))
+        return tmp_path / f"{name}.csv", tmp_path / f"{name}_e.csv"
+
+    run = fit(read(*tables("fit", 0, 400)), tmp_path / "run", GCN(epochs=2, hidden=4))
+    found = run.predict_other(*tables("new", 1000, 100)).drift
+    assert not [drift for drift in found if "unseen" in drift.text]

@@ -34,7 +34,8 @@ NodesQueryOption = Annotated[
     str | None, typer.Option("--nodes", metavar="SQL", help="Query of the nodes in a database.")
 ]
 EdgesQueryOption = Annotated[
-    str | None, typer.Option("--edges", metavar="SQL", help="Query of the edges in a database.")
+    list[str] | None,
+    typer.Option("--edges", metavar="SQL", help="Query of the edges in a database."),
 ]
 IdOption = Annotated[str | None, typer.Option("--id", help="Column of node ids.")]
 LabelOption = Annotated[
@@ -141,7 +142,7 @@ def read_graph(
 
 
 def table_sources(
-    nodes: str, edges: list[str] | None, node_query: str | None, edge_query: str | None
+    nodes: str, edges: list[str] | None, node_query: str | None, edge_query: list[str] | None
 ) -> tuple[Any, Any]:
     """What to read the nodes and the edges from.
 
@@ -157,14 +158,19 @@ def table_sources(
                 f"{without_password(nodes)} is not a database that can be read; write "
                 "sqlite:///FILE, duckdb:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"
             )
-        if node_query is not None or edge_query is not None:
+        if node_query is not None or edge_query:
             raise InputError(f"--nodes and --edges are queries of a database, but {nodes} is none")
         return nodes, edges[0] if edges and len(edges) == 1 else edges or None
     if edges:
         raise InputError(f"the edges of a database come from --edges SQL; remove {edges[0]}")
-    if node_query is None or edge_query is None:
+    if node_query is None or not edge_query:
         raise InputError('a database needs two queries: --nodes "select …" and --edges "select …"')
-    return Query(nodes, node_query, "nodes"), Query(nodes, edge_query, "edges")
+    if len(edge_query) > 1:
+        raise InputError(
+            "there can be one --edges; several kinds of edges are one query: select …, 'friend' as "
+            "type from friends union all select …, 'payment' from payments"
+        )
+    return Query(nodes, node_query, "nodes"), Query(nodes, edge_query[0], "edges")
 
 
 def with_graph_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -32,6 +32,7 @@ class Columns:
         weight_scale: weights w are replaced by ``log2(1 + w / weight_scale)``; zero for no change.
             None: the median weight if the weights are skewed.
         directed: whether sources and targets of edges are told apart.
+        tables: roles of the columns of each of several edge tables, found in the fit.
         features: columns to use as features. None: all other columns of the node table.
         ignore: columns not to use as features.
         kinds: what feature columns contain, by name: ``number``, ``flag``, ``date``,
@@ -52,6 +53,7 @@ class Columns:
     half_life: float = 365.0
     weight_scale: float | None = None
     directed: bool = False
+    tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     features: Sequence[str] | None = None
     ignore: Sequence[str] = ()
     kinds: Mapping[str, str] = field(default_factory=dict)

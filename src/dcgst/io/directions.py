@@ -35,8 +35,13 @@ def add_directions(
     """
     count = features.shape[0]
     values = np.ones(pairs.shape[1]) if weights is None else weights
-    different = pairs[0] != pairs[1]
-    matrix = sp.csr_array((values[different], pairs[:, different]), shape=(count, count))
+    used = (pairs[0] != pairs[1]) & (values > 0)
+    position, values = (pairs[0] * count + pairs[1])[used], values[used]
+    order = np.lexsort((values, position))  # of repeated edges, the one of largest weight is last
+    last = np.append(np.diff(position[order]) > 0, True)[: order.size]
+    kept = order[last]
+    ends = np.divmod(position[kept], count)
+    matrix = sp.csr_array((values[kept], ends), shape=(count, count))
     blocks = [features]
     degrees = []
     for own in (matrix, sp.csr_array(matrix.T)):

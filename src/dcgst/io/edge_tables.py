@@ -11,7 +11,8 @@ import numpy as np
 
 from dcgst.errors import InputError
 from dcgst.io.columns import Columns
-from dcgst.io.edge_columns import EdgeColumns, describe_edge_columns, resolve_edge_columns
+from dcgst.io.databases import Query
+from dcgst.io.edge_columns import NO_COLUMN, describe_edge_columns, resolve_edge_columns
 from dcgst.io.edges import Edges, has_header, header_as_row, read_edges
 from dcgst.io.sources import STDIN, open_table
 from dcgst.io.table import Table
@@ -35,9 +36,9 @@ def open_edge_tables(edges: Any, delimiter: str | None) -> EdgeTables:
     """Open one edge table, a sequence of them, or a mapping from kinds of edges to tables."""
     if isinstance(edges, Mapping):
         sources = {str(name): source for name, source in edges.items()}
-    elif isinstance(edges, list | tuple):
+    else:
         sources = {}
-        for number, source in enumerate(edges, 1):
+        for number, source in enumerate(edges if isinstance(edges, list | tuple) else [edges], 1):
             name = _name_of(source, number)
             if name in sources:
                 raise InputError(
@@ -45,8 +46,6 @@ def open_edge_tables(edges: Any, delimiter: str | None) -> EdgeTables:
                     "edges: rename one of the files"
                 )
             sources[name] = source
-    else:
-        sources = {"edges": edges}
     if not sources:
         raise InputError("a node table needs at least one edge table")
     return EdgeTables(
@@ -60,7 +59,7 @@ def open_edge_tables(edges: Any, delimiter: str | None) -> EdgeTables:
 def _name_of(source: Any, number: int) -> str:
     if isinstance(source, str | Path) and str(source) != STDIN:
         return without_compression(Path(source)).stem
-    return getattr(source, "name", None) or f"edges {number}"
+    return source.name if isinstance(source, Query) else f"edges {number}"
 
 
 def read_edge_tables(
@@ -71,21 +70,25 @@ def read_edge_tables(
     Args:
         found: the tables.
         ids: node ids, in the order of the nodes.
-        columns: roles of columns, given by the user; those of several tables are guessed for each.
+        columns: roles of columns, given by the user or known from a fit (``tables``).
         drop_unknown: drop edges with unknown node ids instead of raising an error.
 
     Returns:
         the edges; the roles to store with the graph; and notes.
     """
-    several = len(found.tables) > 1
+    if columns.tables:
+        found = _as_in_the_fit(found, list(columns.tables))
+    several = len(found.tables) > 1 or bool(columns.tables)
+    if several:
+        _check_named(columns, found)
     parts: list[Edges] = []
     notes: list[str] = []
-    resolved = EdgeColumns("", "")
+    roles: dict[str, dict[str, Any]] = {}
     for name, table in found.tables.items():
         if not has_header(table, ids):
             table = header_as_row(table)
             notes.append(f"{table.path.name} has no header: its first line is read as an edge")
-        own = _present(columns, table) if several else columns
+        own = columns if not several else _of_table(columns, name, table)
         resolved = resolve_edge_columns(own, table)
         notes += describe_edge_columns(own, resolved, table)
         links = read_edges(
@@ -94,25 +97,62 @@ def read_edge_tables(
             resolved,
             drop_unknown=drop_unknown,
             half_life=columns.half_life,
-            weight_scale=columns.weight_scale,
+            weight_scale=own.weight_scale,
         )
         notes += [f"{table.path.name}: {note}" if several else note for note in links.notes]
         parts.append(_named(links, name) if several else links)
-    if several:
-        notes.append(f"kinds of edges: the {len(parts)} tables {', '.join(found.tables)}")
-        return _join(parts), {}, notes
-    roles = {key: name or getattr(columns, key) for key, name in asdict(resolved).items()}
-    return parts[0], {**roles, "weight_scale": parts[0].weight_scale}, notes
+        roles[name] = {key: value or getattr(own, key) for key, value in asdict(resolved).items()}
+        roles[name]["weight_scale"] = links.weight_scale
+    if not several:
+        return parts[0], next(iter(roles.values())), notes
+    if columns.edge_type == NO_COLUMN:
+        return replace(_join(parts), types=None), {"tables": _fixed(roles)}, notes
+    notes.append(f"kinds of edges: the tables {', '.join(found.tables)}")
+    return _join(parts), {"tables": _fixed(roles)}, notes
 
 
-def _present(columns: Columns, table: Table) -> Columns:
-    """The given roles, without columns that only other tables have."""
+def _as_in_the_fit(found: EdgeTables, names: list[str]) -> EdgeTables:
+    """Tables by the names that they had in the fit: the same names, or the same order."""
+    if all(name in names for name in found.tables):
+        return found
+    if len(found.tables) == len(names):
+        return EdgeTables(dict(zip(names, found.tables.values(), strict=True)))
+    raise InputError(
+        f"the fit had the edge tables {', '.join(names)}; give tables of these names, or as many "
+        f"in the same order; got {', '.join(found.tables)}"
+    )
+
+
+def _check_named(columns: Columns, found: EdgeTables) -> None:
+    """Raise if a column that the user named is in none of the tables."""
+    for name in (getattr(columns, role) for role in ROLES):
+        if name in (None, NO_COLUMN):
+            continue
+        if not any(name in table.columns for table in found.tables.values()):
+            raise InputError(f"none of the edge tables has a column {name!r}")
+
+
+def _of_table(columns: Columns, name: str, table: Table) -> Columns:
+    """The roles of one of several tables: as in the fit, or given, if the table has the columns."""
+    if name in columns.tables:
+        return replace(columns, **columns.tables[name])
     absent: dict[str, Any] = {
         role: None
         for role in ROLES
-        if (name := getattr(columns, role)) not in (None, "none") and name not in table.columns
+        if (own := getattr(columns, role)) not in (None, NO_COLUMN) and own not in table.columns
     }
+    if "source" in absent or "target" in absent:
+        absent |= {"source": None, "target": None}
     return replace(columns, **absent)
+
+
+def _fixed(roles: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Roles to store: what was not found is not guessed again."""
+    optional = ("weight", "edge_type")
+    return {
+        name: {**own, **{role: own[role] or NO_COLUMN for role in optional}}
+        for name, own in roles.items()
+    }
 
 
 def _named(edges: Edges, name: str) -> Edges:

@@ -30,7 +30,7 @@ def is_hetero(data: Any) -> bool:
     return hasattr(data, "node_types") and hasattr(data, "edge_types")
 
 
-def read_hetero(data: HeteroData) -> Input:
+def read_hetero(data: HeteroData, target: str | None = None) -> Input:
     """A graph of the labeled nodes.
 
     Edges between labeled nodes are relations. Nodes of another type connect labeled nodes that
@@ -39,6 +39,7 @@ def read_hetero(data: HeteroData) -> Input:
 
     Args:
         data: exactly one of its node types has ``y``.
+        target: the type to predict; default the one with ``y``.
 
     Example:
         >>> import torch
@@ -52,33 +53,57 @@ def read_hetero(data: HeteroData) -> Input:
         >>> {name: matrix.nnz // 2 for name, matrix in found.relations.items()}
         {'cites': 1, 'wrote (author)': 1}
     """
-    target = _labeled_type(data)
+    target = _labeled_type(data) if target is None else target
+    if target not in data.node_types:
+        raise InputError(f"the data has no nodes of type {target!r}, which the model predicts")
+    try:
+        return _read(data, target)
+    except (AttributeError, IndexError, TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"the HeteroData cannot be read: {error}") from error
+
+
+def _read(data: HeteroData, target: str) -> Input:
     count = int(data[target].num_nodes)
-    relations: dict[str, sp.csr_array] = {}
+    within, between, notes = _edges_of(data, target)
+    relations = {name: clean_edges(pairs, None, count)[0] for name, pairs in within.items()}
     blocks = [] if data[target].get("x") is None else [features_from_tensor(data[target].x)]
+    for (name, other), pairs in between.items():
+        incidence = _incidence(pairs, count, int(data[other].num_nodes))
+        relations[f"{name} ({other})"] = _sharing(incidence)
+        if data[other].get("x") is not None:
+            blocks.append(_means(incidence, features_from_tensor(data[other].x)))
+            notes.append(f"features of {other}: means over {name}")
+    relations = {name: matrix for name, matrix in relations.items() if matrix.nnz}
+    if not relations:
+        raise InputError(f"the data has no edge that connects two nodes of type {target!r}")
+    return _to_input(data[target], target, blocks, relations, notes)
+
+
+def _edges_of(
+    data: HeteroData, target: str
+) -> tuple[dict[str, NDArray[Any]], dict[tuple[str, str], NDArray[Any]], list[str]]:
+    """Edges between nodes to predict by name; those to nodes of another type; and notes."""
+    within: dict[str, NDArray[Any]] = {}
+    between: dict[tuple[str, str], NDArray[Any]] = {}
     notes = [f"labeled nodes: {target}"]
-    for source, name, end in data.edge_types:
-        if name.startswith(REVERSE):
+    for source, name, end in sorted(data.edge_types, key=lambda kind: kind[1]):
+        if (end, name.removeprefix(REVERSE), source) in data.edge_types and name.startswith(
+            REVERSE
+        ):
             continue
         if target not in (source, end):
             notes.append(f"edges {source} {name} {end}: not used")
             continue
         pairs = data[source, name, end].edge_index.numpy(force=True)
         if source == end:
-            matrix, key = clean_edges(pairs, None, count)[0], name
-        else:
-            other = end if source == target else source
-            pairs = pairs if source == target else pairs[::-1]
-            incidence = _incidence(pairs, count, int(data[other].num_nodes))
-            matrix, key = _sharing(incidence), f"{name} ({other})"
-            if data[other].get("x") is not None:
-                blocks.append(_means(incidence, features_from_tensor(data[other].x)))
-                notes.append(f"features of {other}: means over {name}")
-        if matrix.nnz:
-            relations[key] = matrix
-    if not relations:
-        raise InputError(f"the data has no edge that connects two nodes of type {target!r}")
-    return _to_input(data[target], target, blocks, relations, notes)
+            within[name] = pairs
+            continue
+        key = name, end if source == target else source
+        pairs = pairs if source == target else pairs[::-1]
+        between[key] = np.concatenate([between[key], pairs], axis=1) if key in between else pairs
+    return within, between, notes
 
 
 def _to_input(
@@ -99,6 +124,7 @@ def _to_input(
         matrix = sp.csr_array(adjacency)
         features = spectral_features(matrix.astype(np.float32), NUM_SPECTRAL_FEATURES)
         notes.append(f"no x: {features.shape[1]} spectral features are computed from the graph")
+    labels = None if store.get("y") is None else store.y.numpy(force=True)
     masks = {
         key: clean_mask(mask if mask.dim() == 1 else mask[:, 0], f"{key}_mask")
         for key in ("train", "val", "test")
@@ -107,13 +133,12 @@ def _to_input(
     graph = Graph.from_edges(
         pairs,
         features.astype(np.float32),
-        store.y.numpy(force=True),
+        labels,
         weights=adjacency.data,
         masks=masks,
         name=name,
     )
-    several = relations if len(relations) > 1 else {}
-    return Input(graph, spectral=not blocks, notes=tuple(notes), relations=several)
+    return Input(graph, spectral=not blocks, notes=tuple(notes), relations=relations)
 
 
 def _labeled_type(data: HeteroData) -> str:

@@ -176,7 +176,8 @@ def _load(
         raise InputError(f"{path} does not exist; check the path")
     if edges is None:
         raise InputError(f"{path} is a node table: an edge table is required after it")
-    if str(nodes) == str(edges) == STDIN:
+    inputs = [nodes, *(edges if isinstance(edges, list | tuple) else [edges])]
+    if sum(str(own) == STDIN for own in inputs) > 1:
         raise InputError("only one of the tables can be read from standard input")
     return (
         open_table(nodes, delimiter, "nodes"),

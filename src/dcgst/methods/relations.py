@@ -34,6 +34,9 @@ SMALLEST = 0.2
 ERRORS = 2.0
 """A gain in likelihood counts if it is so many standard errors above zero."""
 
+FEW_LABELS = 20
+"""With fewer labels, relations are not told apart: differences by chance would look large."""
+
 FEW_EDGES = 10
 """With fewer edges between labeled nodes, their homophily is not shown."""
 
@@ -105,8 +108,9 @@ def weigh_relations(
     means over its neighbors after one and two steps, and its number of neighbors, in one relation
     or in all of them together. The weight of a relation is its gain in log-likelihood over features
     alone. The weights are used only if the weighted edges are better than all edges by more than
-    :data:`ERRORS` standard errors; else all relations have weight one. If the relations that gain
-    something are better kept apart, in the same sense, each gets features of its own.
+    :data:`ERRORS` standard errors; else, and with few labels, all relations have weight one. If the
+    relations that gain something are better kept apart, in the same sense, each gets features of
+    its own.
 
     Args:
         graph: the graph, with the edges of all relations.
@@ -114,6 +118,11 @@ def weigh_relations(
         labeled: ``(n,)`` bool, nodes whose labels are used.
     """
     sample = _Sample.of(graph, labeled)
+    if len(sample.labels) < FEW_LABELS:
+        return [
+            describe_relation(name, matrix, graph, labeled, 1.0)
+            for name, matrix in relations.items()
+        ]
     alone, together = sample.log_likelihood(None), sample.log_likelihood(graph.adjacency)
     each = {name: sample.log_likelihood(matrix) for name, matrix in relations.items()}
     weights = _by_gain({name: own - alone for name, own in each.items()})

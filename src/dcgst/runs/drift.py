@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -79,9 +80,11 @@ def find_drift(
         if column.name in fitted_table and column.name in new_table:
             cells = [Cells.of(column.name, t[column.name]) for t in (fitted_table, new_table)]
             unseen = [float(column.unknown(part).mean()) for part in cells]
+            unseen[0] = max(unseen[0], share_of_single_values(fitted_table[column.name]))
             missing = [part.num_missing / max(1, len(part)) for part in cells]
+            sizes = [len(part) for part in cells]
             for (before, now), what in ((unseen, "unseen or unreadable"), (missing, "missing")):
-                if now > before + MOST_UNSEEN:
+                if now > before + max(MOST_UNSEEN, NOISE * standard_error(before, now, *sizes)):
                     text = f"{now:.0%} of the values are {what}, {before:.0%} in the fit"
                     found.append(Drift(column.name, text))
         parts = fitted.features[:, own], new.features[rows][:, own]
@@ -97,10 +100,32 @@ def find_drift(
     return [*found, *_edge_drift(fitted, new, rows)]
 
 
+def share_of_single_values(texts: Sequence[str]) -> float:
+    """Share of the values of a column that occur once: about as many new values are unseen.
+
+    The estimate of Good and Turing (Good, Biometrika 1953).
+
+    Example:
+        >>> share_of_single_values(["a", "a", "b", ""])
+        0.25
+    """
+    counts = Counter(text for text in texts if text)
+    return sum(count == 1 for count in counts.values()) / max(1, len(texts))
+
+
+def standard_error(left: float, right: float, count: int, other: int) -> float:
+    """Of the difference between two shares of ``count`` and of ``other`` rows."""
+    share = (left * count + right * other) / max(1, count + other)
+    return float((share * (1 - share) * (1 / max(1, count) + 1 / max(1, other))) ** 0.5)
+
+
 def _edge_drift(fitted: Graph, new: Graph, rows: slice) -> list[Drift]:
-    before, now = float(fitted.degrees.mean()), float(new.degrees[rows].mean())
+    degrees = fitted.degrees, new.degrees[rows]
+    before, now = (float(own.mean()) for own in degrees)
+    error = sum(float(own.var()) / len(own) for own in (degrees[0], degrees[0][: len(degrees[1])]))
+    by_chance = abs(now - before) <= NOISE * error**0.5
     found = []
-    if max(before, now) > DEGREE_FACTOR * min(before, now):
+    if max(before, now) > DEGREE_FACTOR * min(before, now) and not by_chance:
         text = f"{now:.1f} neighbors on average, {before:.1f} in the fit"
         found.append(Drift("edges", text))
     effect = mean_difference(neighbor_means(fitted), neighbor_means(new)[rows])
@@ -137,7 +162,7 @@ def mean_difference(fitted: FeatureMatrix, new: FeatureMatrix) -> float:
     parts = [_some_rows(matrix) for matrix in (fitted, new)]
     if min(part.shape[0] for part in parts) < 2:
         return 0.0
-    means = [np.asarray(part.mean(axis=0)).reshape(-1) for part in parts]
+    means = [_mean(part) for part in parts]
     variances = [_variance(part, mean) for part, mean in zip(parts, means, strict=True)]
     distance = float(np.linalg.norm(means[0] - means[1]))
     chance = sum(v / part.shape[0] for v, part in zip(variances, parts, strict=True)) ** 0.5
@@ -156,7 +181,7 @@ def spread_ratio(fitted: FeatureMatrix, new: FeatureMatrix) -> float:
     parts = [_some_rows(matrix) for matrix in (fitted, new)]
     if min(part.shape[0] for part in parts) < FEW_ROWS:
         return 0.0
-    before, now = (_variance(p, np.asarray(p.mean(axis=0)).reshape(-1)) ** 0.5 for p in parts)
+    before, now = (_variance(part, _mean(part)) ** 0.5 for part in parts)
     if before == 0:
         return 0.0
     ratio = now / before
@@ -168,8 +193,15 @@ def _some_rows(matrix: FeatureMatrix) -> Any:
     return matrix[::step]
 
 
+def _mean(matrix: Any) -> NDArray[np.float64]:
+    """``(d,)`` in double precision."""
+    return np.asarray(matrix.astype(np.float64).mean(axis=0)).reshape(-1)
+
+
 def _variance(matrix: Any, mean: NDArray[Any]) -> float:
     """Sum of the variances of all columns."""
-    wide = np.float64
-    squares = matrix.multiply(matrix) if sp.issparse(matrix) else np.square(matrix, dtype=wide)
-    return float(max(squares.sum() / matrix.shape[0] - np.square(mean).sum(), 0.0))
+    if not sp.issparse(matrix):
+        return float(np.square(matrix - mean).sum() / matrix.shape[0])
+    wide = matrix.astype(np.float64)
+    squares = wide.multiply(wide).sum() / matrix.shape[0]
+    return float(max(squares - np.square(mean).sum(), 0.0))

@@ -13,6 +13,7 @@ from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.io import Columns, FeatureEncoder, Input, read
 from dcgst.io.batch import read_batch
+from dcgst.io.hetero import is_hetero, read_hetero
 from dcgst.memory import check_memory
 from dcgst.methods import Result
 from dcgst.methods.core.trace import NOT_LABELED, TRAINING_LABEL
@@ -97,11 +98,12 @@ def read_added(
     stored = run.info["encoder"]
     columns = Columns.from_json(run.info["columns"])
     weighed = any(relation.weight != 1 or relation.own_features for relation in run.relations)
-    if stored is None or run.store is not None or weighed or columns.directed or edges is None:
+    if edges is None:
+        raise InputError("new nodes need a table of their edges")
+    if stored is None or run.store is not None or weighed or columns.directed:
         raise InputError(
-            "new nodes can be added to a run that was fitted on a node table and edges of one "
-            "kind, in memory and without --directed, and need an edge table; else give tables of "
-            "all nodes"
+            "new nodes can be added to a run that was fitted on a node table and edges that count "
+            "alike, in memory and without --directed; else give tables of all nodes"
         )
     return read_batch(
         run.graph,
@@ -125,15 +127,18 @@ def read_other(
         )
     stored = run.info["encoder"]
     encoder = FeatureEncoder.from_json(stored) if stored else None
-    found = read(
-        nodes,
-        edges,
-        Columns.from_json(run.info["columns"]) if encoder else None,
-        delimiter=delimiter,
-        drop_unknown=drop_unknown,
-        encoder=encoder,
-        labels_needed=False,
-    )
+    if is_hetero(nodes):
+        found = read_hetero(nodes, run.graph.name)
+    else:
+        found = read(
+            nodes,
+            edges,
+            Columns.from_json(run.info["columns"]) if encoder else None,
+            delimiter=delimiter,
+            drop_unknown=drop_unknown,
+            encoder=encoder,
+            labels_needed=False,
+        )
     if (found.encoder is None) != (encoder is None):
         expected = "node and edge tables" if encoder else "a graph with a feature matrix"
         raise InputError(f"this run was fitted on {expected}; the new graph must be the same")

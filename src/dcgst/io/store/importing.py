@@ -97,12 +97,16 @@ def import_tables(
         header,
         drop_unknown,
     )
-    target = out
+    target = out = out.resolve()
+    old = out.with_name(f".{out.name}.old")
+    if old.exists() and not out.exists():
+        old.rename(out)  # interrupted between the two renames below
     if overwrite and (out / files.DESCRIPTION).exists():
         # The old store stays until the new one is complete.
         _check_folder(out)
         out = out.with_name(f".{out.name}.new")
-        overwrite = not _is_import_of(out, plan)
+    if overwrite:
+        overwrite = (out / files.DESCRIPTION).exists() or not _is_import_of(out, plan)
     work = _prepare(out, plan, overwrite)
     memory = memory or available_memory() // 2
     with unlimited_addresses(), Database(work, memory // 2) as database:
@@ -132,8 +136,10 @@ def import_tables(
     )
     shutil.rmtree(work, ignore_errors=True)
     if out != target:
-        shutil.rmtree(target)
+        shutil.rmtree(old, ignore_errors=True)
+        target.rename(old)
         out.rename(target)
+        shutil.rmtree(old, ignore_errors=True)
     return tuple(notes)
 
 
