@@ -166,14 +166,13 @@ def predict_all(
         model = results[0].row_model
         assert model is not None
         _fill(proba, sample.graph, model, ranges, done, files)
-        return [
-            _expand(result, own, sample, run, graph.labels)
-            for result, own, run in zip(results, proba, runs, strict=True)
-        ]
+        return [dataclasses.replace(result, row_model=None) for result in results]
 
+    # Stored when all nodes are predicted; what is stored is of the size of the sample.
     found = stored(checkpoint, RESULTS, compute, sample.graph.device, reuse=done == len(ranges))
     return [
-        dataclasses.replace(result, proba=own) for result, own in zip(found, proba, strict=True)
+        _expand(result, own, sample, run, graph.labels)
+        for result, own, run in zip(found, proba, runs, strict=True)
     ]
 
 
@@ -256,7 +255,7 @@ def _expand(
     run: Split,
     labels: NDArray[np.int64],
 ) -> Result:
-    """The result of the whole graph, without its probabilities, which are in ``proba``."""
+    """The result of the whole graph, whose probabilities are in ``proba``."""
     count = sample.graph.num_nodes
     nodes = sample.positions[sample.chosen]
     proba[nodes] = result.proba[sample.chosen]
@@ -267,7 +266,7 @@ def _expand(
     candidates["node"] = sample.positions[candidates["node"]]
     return dataclasses.replace(
         result,
-        proba=proba[:0],
+        proba=proba,
         given=given,
         labeled_stage=stage,
         agreement=np.ones(count, dtype=np.float32),
