@@ -113,8 +113,12 @@ def dropout(x: Tensor, rate: float, streams: Streams | None) -> Tensor:
         return x
     if len(streams) != x.shape[0]:
         raise ValueError(f"{x.shape[0]} replicas but {len(streams)} random streams")
-    keep = streams.bits8(*x.shape[1:]) >= threshold
-    dropped: Tensor = _Mask.apply(x, keep, 256 / (256 - threshold))  # type: ignore[no-untyped-call]
+    bits, scale = streams.bits8(*x.shape[1:]), 256 / (256 - threshold)
+    if not x.is_cuda and x.numel() <= _BLOCK:
+        # On a CPU, products with a mask of numbers are faster than with a mask of booleans.
+        mask = torch.ge(bits, threshold, out=torch.empty(bits.shape, dtype=x.dtype)).mul_(scale)
+        return x * mask
+    dropped: Tensor = _Mask.apply(x, bits >= threshold, scale)  # type: ignore[no-untyped-call]
     return dropped
 
 
@@ -136,7 +140,7 @@ class _Mask(torch.autograd.Function):
 
 def _masked(x: Tensor, keep: Tensor, scale: float) -> Tensor:
     """``x * keep * scale``; on a CPU in blocks, so that intermediate values stay in the cache."""
-    if x.is_cuda or x.numel() <= _BLOCK:
+    if x.is_cuda:
         return torch.mul(x, keep).mul_(scale)
     product = torch.empty(x.shape, dtype=x.dtype)
     blocks = (torch.split(t.reshape(-1), _BLOCK) for t in (x, keep, product))

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from dcgst.engine.random import Streams, dropout
 from dcgst.numerics.normalize import Features
-from dcgst.numerics.products import spmm
+from dcgst.numerics.products import narrow_product, spmm
 from dcgst.numerics.sparse import SparseMatrix
 
 
@@ -55,5 +55,5 @@ def project(x: Features, weight: Tensor) -> Tensor:
     if isinstance(x, SparseMatrix):
         return spmm(x, weight)
     if x.dim() == 3 and x.shape[0] == 1:  # a plain product is faster than a batch of one
-        return torch.mm(x[0], weight[0]).unsqueeze(0)
+        return narrow_product(x.squeeze(0), weight.squeeze(0)).unsqueeze(0)
     return torch.matmul(x, weight)

@@ -17,6 +17,9 @@ for _message in ("Sparse CSR tensor support is in beta", "Sparse invariant check
 _BLOCK = 1 << 24
 """Maximum numbers in a gathered block while entry gradients are computed."""
 
+NARROW = 16
+"""Columns below which a product is computed transposed."""
+
 
 def spmm(matrix: SparseMatrix, dense: Tensor) -> Tensor:
     """``matrix @ dense`` for ``(n, d)`` or, for each replica, ``(R, n, d)``.
@@ -29,6 +32,16 @@ def spmm(matrix: SparseMatrix, dense: Tensor) -> Tensor:
         dense = dense.expand(matrix.values.shape[0], -1, -1)
     product: Tensor = _SpMM.apply(dense, matrix.values, matrix)  # type: ignore[no-untyped-call]
     return product
+
+
+def narrow_product(left: Tensor, right: Tensor) -> Tensor:
+    """``left @ right`` for ``(n, d)`` and ``(d, k)``, fast also if k is small.
+
+    On a CPU, a product with few rows is up to four times as fast as one with few columns.
+    """
+    if left.is_cuda or right.shape[1] >= NARROW:
+        return torch.mm(left, right)
+    return torch.mm(right.T, left.T).T
 
 
 class _SpMM(torch.autograd.Function):

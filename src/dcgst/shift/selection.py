@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from dcgst.engine.replay import Repeated
@@ -136,17 +137,32 @@ def relaxed_selection(
     return result.scatter(1, nodes, q * inside)
 
 
-def project_to_budget(q: Tensor, inside: Tensor, budget: Tensor, iterations: int = 24) -> Tensor:
-    """The nearest point to ``q`` in [0, 1]^k whose sum is the budget, by bisection.
+def project_to_budget(q: Tensor, inside: Tensor, budget: Tensor) -> Tensor:
+    r"""The nearest point to ``q`` in [0, 1]^k whose sum is the budget.
 
-    If the budget exceeds the number of entries inside, all of them are one.
+    It is :math:`\min(1, \max(0, q_i - t))`. Its sum is piecewise linear in t: as t decreases, entry
+    i begins to grow at :math:`q_i` and is one at :math:`q_i - 1`. If the budget exceeds the number
+    of entries inside, all of them are one.
+
+    Args:
+        q: ``(R, k)`` from 0 to 1.
+        inside: ``(R, k)`` bool, entries that count; the others become zero.
+        budget: ``(R,)``.
+
+    Example:
+        >>> q = torch.tensor([[0.9, 0.5, 0.1]])
+        >>> project_to_budget(q, torch.ones(1, 3, dtype=torch.bool), torch.tensor([2.0]))
+        tensor([[1.0000, 0.7000, 0.3000]])
     """
-    low, high = -torch.ones_like(q[:, :1]), torch.ones_like(q[:, :1])
-    for _ in range(iterations):
-        middle = (low + high) / 2
-        too_small = ((q - middle).clamp(0, 1) * inside).sum(1, keepdim=True) < budget[:, None]
-        low, high = torch.where(too_small, low, middle), torch.where(too_small, middle, high)
-    return (q - low).clamp(0, 1) * inside
+    grows = inside.to(q.dtype)
+    points, order = torch.cat([q, q - 1], dim=1).sort(dim=1, descending=True)  # (R, 2k) values of t
+    slopes = torch.cat([grows, -grows], dim=1).gather(1, order).cumsum(1)  # below each point
+    sums = (slopes[:, :-1] * -points.diff(dim=1)).cumsum(1)  # at each point but the first, zero
+    sums = F.pad(sums, (1, 0))
+    last = torch.searchsorted(sums, budget[:, None].to(sums.dtype)).sub_(1).clamp_min_(0)
+    missing = budget[:, None] - sums.gather(1, last)
+    t = points.gather(1, last) - missing / slopes.gather(1, last).clamp_min(1)
+    return (q - t).clamp(0, 1) * grows
 
 
 def select_top(

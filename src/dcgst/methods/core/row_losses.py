@@ -14,8 +14,11 @@ from dcgst.nn.base import Backbone, Projected
 from dcgst.nn.layers import drop_features, project
 from dcgst.numerics.sparse import SparseMatrix
 
-ROWS_PER_EPOCH = 1024
+ROWS_PER_EPOCH = 512
 """An epoch of a network without edges uses at most so many labeled rows, drawn at random."""
+
+SPARSE_ROWS_PER_EPOCH = 1024
+"""The same for sparse features: products with them are cheap, drawing rows is not."""
 
 SPARSE = 0.1
 """Sparse features stay sparse on a CPU if less than this share is not zero."""
@@ -37,16 +40,16 @@ def loss_of_sparse_rows(
     """The same for sparse inputs: only the stored features are dropped and multiplied."""
     rows, targets = own_rows(labels)
     counts = (targets >= 0).sum(1).tolist()
-    used = [min(count, ROWS_PER_EPOCH) for count in counts]
+    used = [min(count, SPARSE_ROWS_PER_EPOCH) for count in counts]
     streams = Streams(seeds, labels.device, used)
     batches = Streams([derive(seed, Purpose.BATCHES) for seed in seeds], labels.device)
     everything = [x.select_rows(own[:count]) for own, count in zip(rows, used, strict=True)]
 
     def draw(fit: int) -> tuple[SparseMatrix, Tensor]:
         """Rows of one fit and their labels: all, or some at random."""
-        if counts[fit] <= ROWS_PER_EPOCH:
+        if counts[fit] <= SPARSE_ROWS_PER_EPOCH:
             return everything[fit], targets[fit, : counts[fit]]
-        numbers = batches.of(fit).uniform(ROWS_PER_EPOCH)[0]
+        numbers = batches.of(fit).uniform(SPARSE_ROWS_PER_EPOCH)[0]
         positions = (numbers * counts[fit]).long()
         return x.select_rows(rows[fit, positions]), targets[fit, positions]
 

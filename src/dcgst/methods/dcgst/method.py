@@ -186,7 +186,8 @@ class DCGST(Settings):
         # teacher, with the parameters of the best stage.
         best.restore()
         student = teacher.network
-        self.train_student(student, state.labels, problem)
+        if self.max_stages > 0:  # without pseudo-labels, the student is the teacher
+            self.train_student(student, state.labels, problem)
         logits = student.predict().logits
         if experts is None:
             results = state.results(logits.softmax(-1), student.model, teacher.edge_probabilities)
