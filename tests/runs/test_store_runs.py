@@ -25,8 +25,9 @@ from dcgst import (
 from dcgst.engine.executors import in_parallel, open_pool
 from dcgst.insight import write_report
 from dcgst.io.store import import_tables
-from dcgst.methods.core import runner, sampling
+from dcgst.methods.core import other_graphs, runner, sampling
 from dcgst.numerics import arrays
+from dcgst.runs.other_graphs import roles_of
 from dcgst.splits import Split
 
 parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
@@ -199,7 +200,7 @@ def test_predict_takes_tables_or_the_same_store(tables, tmp_path):
     (tmp_path / "nodes.csv").write_text("\n".join(lines))
     store = tmp_path / "other.store"
     import_tables(tmp_path / "nodes.csv", tables / "edges.csv", store, drop_unknown=True)
-    with pytest.raises(InputError, match="give the node and edge tables instead"):
+    with pytest.raises(InputError, match="dcgst import --like RUN"):
         run.predict(store)
 
 
@@ -209,6 +210,32 @@ def large(monkeypatch):
     monkeypatch.setattr(runner, "LARGE_GRAPH", 100)
     monkeypatch.setattr(sampling, "POOL_NODES", 150)
     monkeypatch.setattr("dcgst.numerics.matrix.available_memory", lambda: 20_000)
+
+
+@pytest.mark.parametrize("memory", [20_000, 2**40])
+def test_a_store_is_predicted_in_blocks(tables, tmp_path, large, monkeypatch, memory):
+    """The same as at once, whether the matrices are in files or in memory."""
+    settings = {**QUICK, "replicas": 2}
+    run = fit(read(tables / "g.store"), tmp_path / "run", DCGST(**settings))
+    lines = (tables / "nodes.csv").read_text().splitlines()
+    (tmp_path / "nodes.csv").write_text("\n".join(lines[:281]))
+    roles, encoder = roles_of(run)
+    store = tmp_path / "other.store"
+    source = tmp_path / "nodes.csv", tables / "edges.csv", store
+    import_tables(*source, roles, encoder=encoder, drop_unknown=True)
+    assert read(store).encoder.to_json() == encoder.to_json()
+    expected = run.predict_other(store).predictions.result.proba
+    without_labels = run.method.predict_proba(read(store).graph)
+    assert np.abs(expected - without_labels).max() > 0.001
+    monkeypatch.setattr(other_graphs, "LARGE", 100)
+    monkeypatch.setattr(arrays, "ROWS", 64)
+    monkeypatch.setattr("dcgst.numerics.matrix.available_memory", lambda: memory)
+    assert other_graphs.predicts_in_blocks(run.method, run.result, read(store).graph)
+    found = open_run(run.folder).predict_other(store).predictions.result.proba
+    assert isinstance(found, np.memmap) == (memory < 10**6)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    found = run.method.predict_proba(read(store).graph)
+    np.testing.assert_allclose(found, without_labels, atol=1e-4)
 
 
 def test_large_fits_in_files(tables, tmp_path, large):

@@ -22,8 +22,11 @@ from dcgst.cli.graph_options import (
 )
 from dcgst.cli.output import JsonOption, QuietOption, errors, print_json, progress, say
 from dcgst.cli.settings import split_kinds, split_list
+from dcgst.errors import InputError
 from dcgst.io import Columns
 from dcgst.io.store import SUFFIX, import_tables, open_store
+from dcgst.runs import open_run
+from dcgst.runs.other_graphs import roles_of
 
 STEPS = {"ids": 0.1, "features": 0.5, "edges": 0.38, "digest": 0.02}
 """Share of each step in the whole time, about."""
@@ -55,6 +58,14 @@ def command(
     features: FeaturesOption = None,
     ignore: IgnoreOption = None,
     kind: KindOption = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            "--like",
+            help="Run whose columns and encoders are used, so that its model can predict the "
+            "nodes of the store.",
+        ),
+    ] = None,
     delimiter: DelimiterOption = None,
     drop_unknown: DropOption = False,
     overwrite: Annotated[
@@ -79,6 +90,11 @@ def command(
         ignore=split_list(ignore),
         kinds=split_kinds(kind),
     )
+    encoder = None
+    if like is not None:
+        if columns != Columns():
+            raise InputError("--like uses the columns of the run; remove the other column options")
+        columns, encoder = roles_of(open_run(like))
     out = out or Path(nodes.name.split(".")[0] + SUFFIX)
     names = list(STEPS)
     with progress("import", 1.0, quiet or json) as bar:
@@ -93,6 +109,7 @@ def command(
             edges,
             out,
             columns,
+            encoder=encoder,
             delimiter=delimiter,
             drop_unknown=drop_unknown,
             overwrite=overwrite,
@@ -120,5 +137,8 @@ def command(
             if note.startswith("Warning"):
                 say(note, errors)
     say(f"Written: {out}")
+    if like is not None:
+        say(f"Next: dcgst predict {like} {out} -o predictions.parquet")
+        return
     labels = "" if (graph.labels >= 0).any() else " --labels FILE"
     say(f"Next: dcgst fit {out}{labels}, or dcgst diagnose {out}{labels}")

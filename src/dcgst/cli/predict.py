@@ -28,6 +28,7 @@ from dcgst.cli.run_options import (
 )
 from dcgst.errors import InputError
 from dcgst.io.databases import IF_EXISTS, is_database, without_password
+from dcgst.numerics.arrays import row_ranges
 from dcgst.runs import GIVEN, Run, open_run
 from dcgst.runs.drift import Drift
 from dcgst.runs.other_graphs import OtherGraph
@@ -148,8 +149,10 @@ def _write_embeddings(run: Run, path: Path, nodes: str | None) -> None:
 def _describe(run: Run, other: OtherGraph, folder: Path) -> None:
     """Say which nodes are known, how many labels were used, and what differs from the fit."""
     found = other.predictions
-    ids = [str(node_id) for node_id in found.ids.tolist()]
-    shared = int((run.graph.find(ids) >= 0).sum())
+    shared = 0
+    for part in row_ranges(len(found)):
+        ids = [str(node_id) for node_id in found.ids[part].tolist()]
+        shared += int((run.graph.find(ids) >= 0).sum())
     labels = count_sources(found.result)[GIVEN]
     say(
         f"{len(found):,} nodes, {shared:,} of them also in the run (same id); {labels:,} known "

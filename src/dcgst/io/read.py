@@ -130,8 +130,8 @@ def _store_to_predict(path: Path, encoder: FeatureEncoder) -> Input:
     data = open_store(path)
     if data.encoder is None or data.encoder.to_json() != encoder.to_json():
         raise InputError(
-            f"{path} was imported with means, categories and words of its own; give the node and "
-            "edge tables instead, which are encoded like those of the fit"
+            f"{path} was imported with means, categories and words of its own; import its tables "
+            "with `dcgst import --like RUN`, so that they are encoded like those of the fit"
         )
     return data
 

@@ -53,10 +53,20 @@ def empty_like(array: NDArray[np.float32]) -> NDArray[np.float32]:
     """An array of the same shape, in a file that has no name any more if ``array`` is in a file."""
     if not isinstance(array, np.memmap):
         return np.empty_like(array)
-    folder = Path(array.filename).parent if array.filename else None
-    handle, name = tempfile.mkstemp(dir=folder if folder and folder.exists() else None)
+    folder = Path(array.filename).parent if array.filename else Path(tempfile.gettempdir())
+    return empty(array.shape, folder)
+
+
+def empty(shape: tuple[int, ...], folder: Path | None) -> NDArray[np.float32]:
+    """A new array, in memory or, with a folder, in a file that has no name any more.
+
+    If the folder does not exist any more, the file is in the folder for temporary files.
+    """
+    if folder is None:
+        return np.empty(shape, dtype=np.float32)
+    handle, name = tempfile.mkstemp(dir=folder if folder.exists() else None)
     os.close(handle)
-    found = new_file(Path(name), array.shape)
+    found = new_file(Path(name), shape)
     with contextlib.suppress(OSError):  # on Windows, it stays until the folder is removed
         Path(name).unlink()
     return found

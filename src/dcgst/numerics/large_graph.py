@@ -46,6 +46,7 @@ class LargeGraph(ByReference):
         workspace: where matrices are kept.
         weighted: whether any edge weight differs from one.
         device: where blocks of columns and rows are computed; the matrices are not kept there.
+        learned: from another graph; default: what this graph says.
     """
 
     def __init__(
@@ -56,7 +57,9 @@ class LargeGraph(ByReference):
         workspace: Workspace,
         weighted: bool,
         device: torch.device | str = "cpu",
+        learned: Learned | None = None,
     ) -> None:
+        self._learned = learned
         self.features, self.matrix, self.scale, self.workspace = (
             features,
             adjacency,
@@ -104,6 +107,9 @@ class LargeGraph(ByReference):
     @cached_property
     def weights(self) -> ColumnWeights:
         """Weights of the feature columns."""
+        if self._learned is not None:
+            known = self._learned.propagation
+            return ColumnWeights(known.factor, known.center)
         return ColumnWeights.of_parts(lambda: (self.feature_rows(part) for part in self.ranges()))
 
     @cached_property
@@ -131,6 +137,8 @@ class LargeGraph(ByReference):
     @cached_property
     def view_directions(self) -> list[Tensor]:
         """``(d, k)`` directions of the weighted and of the plain features."""
+        if self._learned is not None and self._learned.views is not None:
+            return list(self._learned.views.directions)
         return [self.directions(rows) for rows in (self.weighted_rows, self.plain_rows)]
 
     @cached_property
@@ -201,6 +209,8 @@ class LargeGraph(ByReference):
     @cached_property
     def bases(self) -> list[list[Basis]]:
         """Directions of most variance of each matrix in ``smoothed``."""
+        if self._learned is not None and self._learned.views is not None:
+            return [list(own) for own in self._learned.views.bases]
         return [
             [self.basis(partial(self.rows_of, matrix), VIEW_DIMENSIONS) for matrix in own]
             for own in self.smoothed
@@ -230,6 +240,8 @@ class LargeGraph(ByReference):
     @cached_property
     def _propagated(self) -> tuple[Propagation, list[Matrix]]:
         """How features by number of hops are computed, and the result, before centering."""
+        if self._learned is not None:
+            return self._learned.propagation, self._propagate(self._learned.propagation)
         directions = self.directions(self.weighted_rows)
         basis = self.basis(product_with(self.weighted_rows, directions), DIMENSIONS)
         missing = min(DIMENSIONS, self.features.shape[1]) - basis.right.shape[1]
@@ -239,19 +251,23 @@ class LargeGraph(ByReference):
         degree = torch.stack([size.mean(), size.std(correction=0).clamp_min(1e-12)])
         weights = self.weights
         found = Propagation(weights.factor, weights.center, projection, offset, offset, degree)
-        shape = self.num_nodes, projection.shape[1]
+        matrices = self._propagate(found)
+        means = torch.stack([self.mean(matrix) for matrix in matrices])
+        final = Propagation(weights.factor, weights.center, projection, offset, means, degree)
+        return final, matrices
+
+    def _propagate(self, by: Propagation) -> list[Matrix]:
+        """Projected features of 0 to 3 hops, and their PageRank means."""
+        shape = self.num_nodes, by.projection.shape[1]
         zero = self.workspace.from_rows(
-            "0-hops", shape, lambda nodes: found.project(self.feature_rows(nodes)), "features"
+            "0-hops", shape, lambda nodes: by.project(self.feature_rows(nodes)), "features"
         )
         names = [name.replace(" ", "-") for name in HOPS[1:]]
         hops = self.workspace.from_columns(
             names, zero, Means(len(names)), self.neighbors, "propagation of features"
         )
         pagerank = self.smooth_by([SMOOTH], "projected features", shape, zero, means=True)[SMOOTH]
-        matrices = [zero, *hops, pagerank]
-        means = torch.stack([self.mean(matrix) for matrix in matrices])
-        final = Propagation(weights.factor, weights.center, projection, offset, means, degree)
-        return final, matrices
+        return [zero, *hops, pagerank]
 
     def mean(self, matrix: Matrix) -> Tensor:
         """``(d,)`` mean of the rows."""

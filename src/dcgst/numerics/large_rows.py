@@ -44,7 +44,7 @@ class LargeRows:
         return self.graph.propagation.normalize(matrices, degrees)
 
     def propagated_by(self, propagation: Propagation) -> dict[str, Tensor]:
-        """The same: models are fitted to a sample of the same graph."""
+        """The same: models are fitted to a sample of the same graph, or the graph uses theirs."""
         return self.propagated
 
     @cached_property

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from dcgst.graph import FeatureMatrix, Graph
 from dcgst.io.encoders import FeatureEncoder
 from dcgst.io.encoders.cells import Cells
-from dcgst.numerics.normalize import random_walk
 
 MOST_UNSEEN = 0.05
 """Increase of the share of unseen or missing values that counts as drift."""
@@ -74,6 +73,7 @@ def find_drift(
     """
     found = []
     start = 0
+    features = _some_rows(fitted.features), _some_rows(new.features[rows])
     for column in encoder.columns if encoder else ():
         own = slice(start, start + column.width)
         start = own.stop
@@ -87,14 +87,14 @@ def find_drift(
                 if now > before + max(MOST_UNSEEN, NOISE * standard_error(before, now, *sizes)):
                     text = f"{now:.0%} of the values are {what}, {before:.0%} in the fit"
                     found.append(Drift(column.name, text))
-        parts = fitted.features[:, own], new.features[rows][:, own]
+        parts = features[0][:, own], features[1][:, own]
         effect, spread = mean_difference(*parts), spread_ratio(*parts)
         if effect:
             found.append(Drift(column.name, f"differs by {effect:.1f} standard deviations"))
         if spread:
             found.append(Drift(column.name, f"{spread:.3g} times the spread of the fit"))
     if encoder is None:
-        effect = mean_difference(fitted.features, new.features[rows])
+        effect = mean_difference(*features)
         if effect:
             found.append(Drift("features", f"differ by {effect:.1f} standard deviations"))
     return [*found, *_edge_drift(fitted, new, rows)]
@@ -128,7 +128,7 @@ def _edge_drift(fitted: Graph, new: Graph, rows: slice) -> list[Drift]:
     if max(before, now) > DEGREE_FACTOR * min(before, now) and not by_chance:
         text = f"{now:.1f} neighbors on average, {before:.1f} in the fit"
         found.append(Drift("edges", text))
-    effect = mean_difference(neighbor_means(fitted), neighbor_means(new)[rows])
+    effect = mean_difference(neighbor_means(fitted), neighbor_means(new, rows))
     if effect:
         text = f"differ by {effect:.1f} standard deviations"
         found.append(Drift("features of neighbors", text))
@@ -147,9 +147,12 @@ def representation_drift(fitted: NDArray[np.float32], new: NDArray[np.float32]) 
     return [Drift("representation", text)] if effect else []
 
 
-def neighbor_means(graph: Graph) -> Any:
-    """``(n, d)`` means of the features over the neighbors."""
-    return random_walk(graph.adjacency).T @ graph.features
+def neighbor_means(graph: Graph, rows: slice = slice(None)) -> Any:
+    """``(m, d)`` means of the features over the neighbors of some of the nodes in a range."""
+    edges = _some_rows(graph.adjacency[rows])
+    total = np.asarray(edges.sum(axis=1)).reshape(-1)
+    factor = sp.diags_array(1 / np.where(total > 0, total, 1), dtype=np.float32)
+    return (factor @ edges) @ graph.features
 
 
 def mean_difference(fitted: FeatureMatrix, new: FeatureMatrix) -> float:

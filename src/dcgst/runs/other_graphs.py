@@ -13,11 +13,14 @@ from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.io import Columns, FeatureEncoder, Input, read
 from dcgst.io.batch import read_batch
+from dcgst.io.edge_columns import NO_COLUMN
 from dcgst.io.hetero import is_hetero, read_hetero
 from dcgst.memory import check_memory
 from dcgst.methods import Result
+from dcgst.methods.core.other_graphs import predicts_in_blocks
 from dcgst.methods.core.trace import NOT_LABELED, TRAINING_LABEL
 from dcgst.methods.relation_features import use_relations
+from dcgst.numerics.arrays import row_ranges
 from dcgst.runs.drift import Drift, find_drift, representation_drift
 from dcgst.runs.predictions import Predictions
 
@@ -61,14 +64,15 @@ def predict_other(
     read_graph = read_added if add else read_other
     data = read_graph(run, nodes, edges, delimiter, drop_unknown)
     graph, new = data.graph, slice(run.graph.num_nodes if add else 0, None)
-    check_memory(
-        graph.num_nodes * (PREDICT_BYTES + 40 * len(run.graph.class_names)),
-        f"{graph.num_nodes:,} nodes need",
-        "use a machine with more memory, or predict a part of the nodes",
-    )
+    if not predicts_in_blocks(run.method, run.result, graph):
+        check_memory(
+            graph.num_nodes * (PREDICT_BYTES + 40 * len(run.graph.class_names)),
+            f"{graph.num_nodes:,} nodes need",
+            "use a machine with more memory, or predict a part of the nodes",
+        )
     known = known_labels(run, graph, use_labels)
     proba = run.calibration.apply(run.method.predict_proba(graph, known))
-    if not np.isfinite(proba).all():
+    if not all(np.isfinite(proba[part]).all() for part in row_ranges(len(proba))):
         raise InputError(
             "the network gives probabilities that are not finite on this graph; are its "
             "features much larger than those of the fit?"
@@ -155,11 +159,20 @@ def read_other(
     return found
 
 
+def roles_of(run: Run) -> tuple[Columns, FeatureEncoder]:
+    """Role of each column and the encoder of the features, for stores that a run can predict."""
+    columns, stored = Columns.from_json(run.info["columns"]), run.info["encoder"]
+    weighed = any(relation.weight != 1 or relation.own_features for relation in run.relations)
+    if stored is None or weighed or columns.directed or columns.edge_time is not None:
+        raise InputError(
+            f"the run {run.folder} has no node table, or weighs edges by kind, time or direction, "
+            "which a store cannot do; predict the tables themselves"
+        )
+    return replace(columns, edge_type=NO_COLUMN), FeatureEncoder.from_json(stored)
+
+
 def known_labels(run: Run, graph: Graph, use_labels: bool) -> NDArray[np.int64]:
     """Labels of the run for nodes with the same id, and those of another graph if asked for."""
-    given = run.split.given[0]
-    pairs = zip(run.graph.ids[given], run.graph.labels[given], strict=True)
-    of_run = {str(node_id): int(code) for node_id, code in pairs}
     codes = {name: code for code, name in enumerate(run.graph.class_names)}
     labels = graph.labels if use_labels else np.full_like(graph.labels, UNKNOWN)
     if "train" in graph.masks:  # labels outside these masks are for evaluation
@@ -171,8 +184,10 @@ def known_labels(run: Run, graph: Graph, use_labels: bool) -> NDArray[np.int64]:
                 f"the class {graph.class_names[code]!r} is not a class of the model; its "
                 f"classes are {', '.join(run.graph.class_names[:20])}"
             )
-    known = [
-        of_run.get(str(node_id), UNKNOWN) if code == UNKNOWN else codes[graph.class_names[code]]
-        for node_id, code in zip(graph.ids, labels, strict=True)
-    ]
-    return np.array(known, dtype=np.int64)
+    own_codes = np.array([codes.get(name, UNKNOWN) for name in graph.class_names] or [UNKNOWN])
+    known = np.where(labels == UNKNOWN, UNKNOWN, own_codes[labels]).astype(np.int64)
+    given = np.flatnonzero(run.split.given[0])
+    places = graph.find([str(node_id) for node_id in run.graph.ids[given].tolist()])
+    free = (places >= 0) & (known[places] == UNKNOWN)
+    known[places[free]] = run.graph.labels[given[free]]
+    return known

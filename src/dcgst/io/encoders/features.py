@@ -63,14 +63,20 @@ class FeatureEncoder:
         Raises:
             InputError: if the table does not have all columns of the encoder.
         """
-        missing = [c.name for c in self.columns if c.name not in table.columns]
+        self.names_in(table)
+        parts = [column.transform(table.column(column.name)) for column in self.columns]
+        return self.join(parts)
+
+    def names_in(self, table: Table) -> list[str]:
+        """The names of the columns of the encoder; raises if the table does not have all."""
+        names = [column.name for column in self.columns]
+        missing = [name for name in names if name not in table.columns]
         if missing:
             raise InputError(
                 f"{table.path} has no column {missing[0]!r}; the model requires the feature "
-                f"columns: {', '.join(c.name for c in self.columns)}"
+                f"columns: {', '.join(names)}"
             )
-        parts = [column.transform(table.column(column.name)) for column in self.columns]
-        return self.join(parts)
+        return names
 
     def join(self, parts: Iterable[sp.csr_array]) -> NDArray[np.float32] | sp.csr_array:
         """The features of all columns as one matrix."""

@@ -37,6 +37,7 @@ def import_tables(
     out: Path,
     columns: Columns | None = None,
     *,
+    encoder: FeatureEncoder | None = None,
     delimiter: str | None = None,
     drop_unknown: bool = False,
     memory: int | None = None,
@@ -53,6 +54,7 @@ def import_tables(
         edges: CSV or Parquet file.
         out: folder to create. If it holds an interrupted import of the same tables, it continues.
         columns: role of each column; guessed where they are not given.
+        encoder: of the feature columns, fitted on other tables; by default, one is fitted.
         delimiter: of CSV files; guessed by default.
         drop_unknown: drop edges with unknown node ids instead of raising an error.
         memory: bytes to use; default half of what is available.
@@ -70,7 +72,7 @@ def import_tables(
     edge_head, edge_delimiter = read_head(edges, delimiter)
     node_columns = resolve_node_columns(columns, node_head, edge_head, labels_needed=False)
     notes = describe_node_columns(columns, node_columns)
-    if node_columns.label is None:
+    if node_columns.label is None and encoder is None:
         notes.append(
             "Warning: no label column was found; if there is one, name it with --label, else it is "
             "a feature; or give labels with --labels when you fit"
@@ -92,8 +94,11 @@ def import_tables(
         edges,
         node_columns,
         edge_columns,
-        tuple(feature_columns(columns, node_columns, node_head)),
+        tuple(encoder.names_in(node_head))
+        if encoder
+        else tuple(feature_columns(columns, node_columns, node_head)),
         dict(columns.kinds),
+        encoder,
         header,
         drop_unknown,
     )

@@ -12,6 +12,7 @@ from dcgst.engine.progress import Report
 from dcgst.files import write_text
 from dcgst.io.columns import NodeColumns
 from dcgst.io.edge_columns import EdgeColumns
+from dcgst.io.encoders import FeatureEncoder
 from dcgst.io.store.sql import Database
 
 BATCH = 100_000
@@ -29,6 +30,7 @@ class Plan:
         edge_columns: source, target and weight column.
         features: names of the feature columns.
         kinds: of the feature columns that are given.
+        encoder: of the feature columns; None: to be fitted.
         has_header: whether the edge table has a header.
         drop_unknown: whether edges with unknown ids are dropped.
     """
@@ -39,13 +41,14 @@ class Plan:
     edge_columns: EdgeColumns
     features: tuple[str, ...]
     kinds: dict[str, str]
+    encoder: FeatureEncoder | None
     has_header: bool
     drop_unknown: bool
 
     def identity(self) -> dict[str, Any]:
         """The plan as JSON, with size and time of the tables: that of the nodes, and the rest."""
         fields = {key: str(value) for key, value in asdict(self).items()}
-        of_nodes = ("nodes", "node_columns", "features", "kinds")
+        of_nodes = ("nodes", "node_columns", "features", "kinds", "encoder")
         times = [[s.st_size, s.st_mtime_ns] for s in (self.nodes.stat(), self.edges.stat())]
         return {
             "nodes": {**{key: fields.pop(key) for key in of_nodes}, "table": times[0]},

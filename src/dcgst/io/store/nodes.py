@@ -106,6 +106,8 @@ def import_nodes(job: Job, count: int) -> dict[str, Any]:
 
 def fit_columns(job: Job) -> tuple[FeatureEncoder, list[str]]:
     """Kinds from a sample of rows; means, deviations and categories from all rows."""
+    if job.plan.encoder is not None:
+        return job.plan.encoder, []
     names = job.plan.features
     sample = some_rows(job, names)
     encoder = fit_encoder(sample, names, job.plan.kinds)

@@ -80,13 +80,30 @@ def restore_confidence(
         pool: ``(n,)`` bool, the nodes whose mean confidence is scaled.
         unchanged: ``(n,)`` bool, nodes that keep their probabilities.
     """
+    rows = confidence_rows(pool)
+    return scale_confidence(mean, [np.array(own[rows]) for own in replicas], pool, unchanged)
+
+
+def confidence_rows(pool: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Nodes of a pool ``(n,)`` bool whose mean confidence stands for that of all."""
+    rows: NDArray[np.int64] = every_kth(torch.from_numpy(pool)[None], SAMPLE).numpy()
+    return rows
+
+
+def scale_confidence(
+    mean: NDArray[np.float32],
+    replicas: Sequence[NDArray[np.float32]],
+    pool: NDArray[np.bool_],
+    unchanged: NDArray[np.bool_],
+) -> NDArray[np.float32]:
+    """See :func:`restore_confidence`; ``replicas`` have the nodes of :func:`confidence_rows`."""
     if not pool.any():
         return mean
-    rows = every_kth(torch.from_numpy(pool)[None], SAMPLE).numpy()
+    rows = confidence_rows(pool)
     within = torch.from_numpy(pool[rows])[None]
     log_proba, *each = (
-        torch.from_numpy(np.array(proba[rows])).clamp_min(1e-9).log()[None]
-        for proba in (mean, *replicas)
+        torch.from_numpy(proba).clamp_min(1e-9).log()[None]
+        for proba in (np.array(mean[rows]), *replicas)
     )
     target = torch.stack([mean_confidence(own, within) for own in each]).mean(0)
     scale = confidence_scale(log_proba, target, within)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dcgst.engine.device import resolve_device
+from dcgst.engine.progress import counted
 from dcgst.engine.training import Callback
 from dcgst.errors import InputError, unknown_name
 from dcgst.evaluate.metrics import accuracy
@@ -24,7 +25,7 @@ from dcgst.methods.core.fitted import FittedAttributes
 from dcgst.methods.core.params import check_settings, param
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result
-from dcgst.methods.core.row_models import NetworkRows
+from dcgst.methods.core.row_models import NetworkRows, RowModel
 from dcgst.nn.base import BACKBONES
 from dcgst.splits import Split
 
@@ -85,6 +86,10 @@ class Method(FittedAttributes, ABC):
         """
         return False
 
+    def predicts_rows(self, result: Result) -> bool:
+        """Whether the models of :meth:`models_on` need some rows of a graph at a time only."""
+        return False
+
     def scale_features(self, rows: FeatureMatrix) -> FeatureMatrix:
         """Scale rows of features as the method needs them; by default not at all."""
         return rows
@@ -96,10 +101,15 @@ class Method(FittedAttributes, ABC):
             result: of the fit.
             problem: the other graph, with one fit whose training labels are known there.
         """
+        models = self.models_on(result, problem)
+        return [model(problem.graph).softmax(-1) for model in counted("replicas", models)]
+
+    def models_on(self, result: Result, problem: Problem) -> Sequence[RowModel]:
+        """The fitted model of each replica for the nodes of another graph; arguments as above."""
         models = result.predictors or [NetworkRows(network) for network in result.models]
         if not models:
             raise InputError(f"{self.name} has no model that can be applied to another graph")
-        return [model(problem.graph).softmax(-1) for model in models]
+        return models
 
     # --- settings -----------------------------------------------------------------------------
 

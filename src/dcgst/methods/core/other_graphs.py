@@ -9,17 +9,26 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from dcgst.engine.progress import counted
 from dcgst.engine.threads import threads_for
 from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN, Graph
-from dcgst.methods.core.averaging import restore_confidence
+from dcgst.memory import forget
+from dcgst.methods.core.averaging import confidence_rows, restore_confidence, scale_confidence
 from dcgst.methods.core.prior import follow_shares, shares_of
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result
-from dcgst.numerics.graph_tensors import GraphTensors
+from dcgst.methods.core.row_models import RowModel
+from dcgst.methods.core.sampling import LARGE, open_large, some_labeled
+from dcgst.numerics.arrays import empty
+from dcgst.numerics.graph_sample import draw_sample
+from dcgst.numerics.graph_tensors import GraphTensors, NodeTensors
 
 if TYPE_CHECKING:
     from dcgst.methods.core.base import Method
+
+RESERVED = 1 << 30
+"""Bytes of memory for the prediction of a block, beside the propagated features."""
 
 
 def predict(
@@ -38,15 +47,62 @@ def predict(
         labels: ``(n,)`` known class codes there, -1 elsewhere.
         class_names: the classes.
     """
+    check_features(result, graph)
+    if predicts_in_blocks(method, result, graph):
+        mean = _predict_in_blocks(method, result, graph, labels, len(class_names))
+    else:
+        mean = _predict_at_once(method, result, graph, labels, len(class_names))
+    return follow_shares(mean, labels == UNKNOWN, shares_of(method.prior, class_names))
+
+
+def predicts_in_blocks(method: Method, result: Result, graph: Graph) -> bool:
+    """Whether another graph is predicted in blocks of rows, in bounded memory."""
+    return graph.num_nodes >= LARGE and method.predicts_rows(result)
+
+
+def _predict_at_once(
+    method: Method, result: Result, graph: Graph, labels: NDArray[np.int64], num_classes: int
+) -> NDArray[np.float32]:
     tensors = tensors_for(method, result, graph)
     with torch.no_grad(), threads_for(graph.num_nodes):
-        problem = Problem.build(tensors, labels[None], len(class_names))
+        problem = Problem.build(tensors, labels[None], num_classes)
         each = [own[0].numpy(force=True) for own in method.apply(result, problem)]
     mean: NDArray[np.float32] = np.mean(each, axis=0)
     pool = labels == UNKNOWN
     if method.calibrated and len(each) > 1:
         mean = restore_confidence(mean, each, pool, np.zeros_like(pool))
-    return follow_shares(mean, pool, shares_of(method.prior, class_names))
+    return mean
+
+
+def _predict_in_blocks(
+    method: Method, result: Result, graph: Graph, labels: NDArray[np.int64], num_classes: int
+) -> NDArray[np.float32]:
+    """The same, with features propagated in blocks of columns, and nodes predicted in blocks."""
+    labeled = some_labeled(graph, labels, method.seed)
+    with (
+        torch.no_grad(),
+        open_large(method, graph, RESERVED, learned=result.learned) as large,
+    ):
+        sample = draw_sample(large, labeled)
+        known = np.where(sample.chosen, labels[sample.positions], UNKNOWN)
+        problem = Problem.build(sample, known[None], num_classes)
+        models = method.models_on(result, problem)
+
+        def predict_rows(model: RowModel, nodes: NodeTensors) -> NDArray[np.float32]:
+            found: NDArray[np.float32] = model(nodes)[0].softmax(-1).numpy(force=True)
+            return found
+
+        mean = empty((graph.num_nodes, num_classes), large.workspace.folder)
+        for part in counted("prediction", list(large.ranges())):
+            nodes = large.rows(part)
+            mean[part] = np.mean([predict_rows(model, nodes) for model in models], axis=0)
+            forget(mean)
+        pool = labels == UNKNOWN
+        if not method.calibrated or len(models) == 1:
+            return mean
+        rows = large.rows(torch.from_numpy(confidence_rows(pool)))
+        each = [predict_rows(model, rows) for model in models]
+        return scale_confidence(mean, each, pool, np.zeros_like(pool))
 
 
 def embed(method: Method, result: Result, graph: Graph) -> NDArray[np.float32]:
@@ -66,13 +122,8 @@ def embed(method: Method, result: Result, graph: Graph) -> NDArray[np.float32]:
 
 def tensors_for(method: Method, result: Result, graph: Graph) -> GraphTensors:
     """A graph as the fitted models need it; raises if it has other features."""
+    check_features(result, graph)
     learned = result.learned
-    sizes = [network.num_features for network in result.models]
-    sizes += [] if learned is None else [len(learned.propagation.factor)]
-    if sizes and graph.num_features != sizes[0]:
-        raise InputError(
-            f"the model was fitted on {sizes[0]} features, this graph has {graph.num_features}"
-        )
     device = torch.device("cpu")
     if learned is not None:
         device = learned.propagation.factor.device
@@ -80,3 +131,13 @@ def tensors_for(method: Method, result: Result, graph: Graph) -> GraphTensors:
         device = next(result.models[0].parameters()).device
     scaled = method.scale_features(graph.features)
     return GraphTensors(scaled, graph.adjacency, device, graph.features, learned)
+
+
+def check_features(result: Result, graph: Graph) -> None:
+    """Raise if a graph has another number of features than that of the fit."""
+    sizes = [network.num_features for network in result.models]
+    sizes += [] if result.learned is None else [len(result.learned.propagation.factor)]
+    if sizes and graph.num_features != sizes[0]:
+        raise InputError(
+            f"the model was fitted on {sizes[0]} features, this graph has {graph.num_features}"
+        )

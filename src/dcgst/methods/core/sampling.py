@@ -27,6 +27,7 @@ from dcgst.methods.core.trace import NOT_LABELED, TRAINING_LABEL
 from dcgst.numerics.arrays import new_file
 from dcgst.numerics.columns import MOST_COLUMNS
 from dcgst.numerics.graph_sample import NEIGHBORS, GraphSample, draw_sample
+from dcgst.numerics.graph_tensors import Learned
 from dcgst.numerics.large_graph import LargeGraph
 from dcgst.numerics.matrix import open_workspace
 from dcgst.numerics.propagation import DIMENSIONS, HOPS
@@ -60,27 +61,53 @@ def sample_of(
         checkpoint: folder for files; default a temporary one, if files are needed.
         prepared: whether the files are complete already, made by another process.
     """
-    folder = checkpoint and checkpoint / "matrices"
-    columns = _columns(graph)
-    device = resolve_device(method.device)
     chosen = choose_nodes(graph, split, method.seed)
+    reserved = _fit_memory(chosen.size, graph)
+    folder = checkpoint and checkpoint / "matrices"
+    with open_large(method, graph, reserved, folder=folder, prepared=prepared) as large:
+        yield draw_sample(large, chosen)
+
+
+@contextmanager
+def open_large(
+    method: Method,
+    graph: Graph,
+    reserved: int,
+    *,
+    folder: Path | None = None,
+    prepared: bool = False,
+    learned: Learned | None = None,
+) -> Iterator[LargeGraph]:
+    """A graph whose features are propagated in blocks.
+
+    Args:
+        method: scales features.
+        graph: the graph.
+        reserved: bytes of memory that are needed for something else.
+        folder: for files; default a temporary one, if files are needed.
+        prepared: whether the files are complete already, made by another process.
+        learned: of the graph that a model was fitted on, if it is another one.
+    """
+    device = resolve_device(method.device)
+    if learned is not None:
+        device = learned.propagation.factor.device
     with open_workspace(
         graph.num_nodes,
-        columns,
+        _columns(graph),
         folder,
         prepared=prepared,
         device=device,
-        reserved=_fit_memory(chosen.size, graph),
+        reserved=reserved,
     ) as workspace:
-        large = LargeGraph(
+        yield LargeGraph(
             graph.features,
             graph.adjacency,
             method.scale_features,
             workspace,
             weighted=graph.weighted,
             device=device,
+            learned=learned,
         )
-        yield draw_sample(large, chosen)
 
 
 def _fit_memory(chosen: int, graph: Graph) -> int:
@@ -114,26 +141,36 @@ def choose_nodes(graph: Graph, split: Split, seed: int) -> NDArray[np.int64]:
         nodes = order[mask[order]]
         return nodes if nodes.size <= most else rng.choice(nodes, most, replace=False)
 
-    train = _some_of_each_class(order, np.asarray(split.train.any(axis=0)), graph, rng)
+    train = _some_of_each_class(order, np.asarray(split.train.any(axis=0)), graph.labels, rng)
     val = some(np.asarray(split.val.any(axis=0)), GIVEN_NODES)
     pool = some(np.asarray(split.pool.any(axis=0)), POOL_NODES)
     return np.unique(np.concatenate([train, val, pool]))
 
 
+def some_labeled(graph: Graph, labels: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
+    """Nodes of known class ``(n,)``, -1 elsewhere, sorted; if there are many, some of them."""
+    rng = np.random.default_rng(derive(seed, Purpose.SAMPLE))
+    return np.sort(_some_of_each_class(graph.id_order, labels != UNKNOWN, labels, rng))
+
+
 def _some_of_each_class(
-    order: NDArray[np.int64], mask: NDArray[np.bool_], graph: Graph, rng: np.random.Generator
+    order: NDArray[np.int64],
+    mask: NDArray[np.bool_],
+    labels: NDArray[np.int64],
+    rng: np.random.Generator,
 ) -> NDArray[np.int64]:
     """At most ``GIVEN_NODES`` nodes at random; classes with few nodes keep all of them."""
     nodes = order[mask[order]]
     if nodes.size <= GIVEN_NODES:
         return nodes
     nodes = rng.permutation(nodes)
-    codes = graph.labels[nodes]
+    codes = labels[nodes]
+    num_classes = int(codes.max()) + 1
     by_class = np.argsort(codes, kind="stable")
-    first = np.searchsorted(codes[by_class], np.arange(graph.num_classes))
+    first = np.searchsorted(codes[by_class], np.arange(num_classes))
     rank = np.empty(nodes.size, dtype=np.int64)  # within the class, at random
     rank[by_class] = np.arange(nodes.size) - first[codes[by_class]]
-    rare = rank < GIVEN_NODES // (2 * graph.num_classes)
+    rare = rank < GIVEN_NODES // (2 * num_classes)
     others = nodes[~rare][: GIVEN_NODES - int(rare.sum())]
     return np.concatenate([nodes[rare], others])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -10,13 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dcgst.engine.progress import counted
 from dcgst.engine.training import BestState, cross_entropy
 from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN
 from dcgst.methods.core.network import Network
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result, with_predictors
+from dcgst.methods.core.row_models import RowModel
 from dcgst.methods.core.self_training import SelfTraining
 from dcgst.methods.core.storage import stored
 from dcgst.methods.core.trace import NOT_LABELED
@@ -31,6 +32,7 @@ from dcgst.methods.dcgst.settings import Settings
 from dcgst.methods.dcgst.teacher import EdgeSettings, Teacher
 from dcgst.methods.em import EM
 from dcgst.methods.gaussian_process import learn_pseudo_labels
+from dcgst.methods.gcn import GCN
 from dcgst.nn.base import BACKBONES
 from dcgst.shift.selection import SelectionObjective, relaxed_selection
 
@@ -250,15 +252,26 @@ class DCGST(Settings):
 
         Results of version 0.1 have networks only; they are averaged with EM.
         """
-        if result.predictors:
-            models = [model for model in result.predictors if isinstance(model, PoolModel)]
-            if len(models) != len(result.predictors):
-                raise InputError("the stored model is not one of dcgst; fit again")
-            return [
-                model.on(problem)(problem.graph).softmax(-1)
-                for model in counted("replicas", models)
-            ]
         networks = super().apply(result, problem)
-        if not self.experts or not bool((problem.train_labels >= 0).any()):
+        if result.predictors or not self.experts or not bool((problem.train_labels >= 0).any()):
             return networks
         return [EM().average_with(problem, proba.log()).softmax(-1) for proba in networks]
+
+    def models_on(self, result: Result, problem: Problem) -> Sequence[RowModel]:
+        if not result.predictors:
+            return super().models_on(result, problem)
+        return [
+            model.on(replace(problem, checkpoint=problem.checkpoint.within(f"replica-{number}")))
+            for number, model in enumerate(self.pool_models(result))
+        ]
+
+    def predicts_rows(self, result: Result) -> bool:
+        models = self.pool_models(result)
+        return bool(models) and all(GCN.name not in model.members for model in models)
+
+    def pool_models(self, result: Result) -> list[PoolModel]:
+        """The stored combined prediction of each replica."""
+        models = [model for model in result.predictors if isinstance(model, PoolModel)]
+        if len(models) != len(result.predictors):
+            raise InputError("the stored model is not one of dcgst; fit again")
+        return models
