@@ -7,6 +7,7 @@ import tomllib
 
 import pytest
 
+from dcgst.cli.config_file import expand
 from tests.cli.helpers import dcgst
 
 
@@ -25,7 +26,7 @@ def test_a_file_of_options_does_the_same(tables, tmp_path):
     assert info["columns"]["kinds"] == {"w": "number", "x1": "number"}
     other = dcgst("fit", f"--config={tmp_path / 'run.toml'}", "--out", tmp_path / "other")
     assert other.code == 0, other.err
-    assert (tmp_path / "other" / "run.json").exists(), "the command line has the last word"
+    assert (tmp_path / "other" / "run.json").exists(), "the command line replaces the file"
 
 
 def test_options_at_the_top_apply_to_every_command(tables, tmp_path):
@@ -69,3 +70,13 @@ def test_messages_as_json_lines(tables, tmp_path):
     assert record["message"].endswith("none.csv does not exist; check the path")
     assert set(record) == {"time", "level", "message"}
     assert dcgst("diagnose", tables / "none.csv", tables / "edges.csv").err.startswith("Error: ")
+
+
+def test_an_option_on_the_command_line_replaces_a_list_in_the_file(tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_text('[fit]\nedges = "select 1"\nkind = ["a=number", "b=text"]\nlabel = "x"\n')
+    words = expand(["fit", "--config", str(path), "--edges", "select 2"], ["fit"])
+    assert words.count("--edges") == 1
+    assert words[-1] == "select 2"
+    words = expand(["fit", "--config", str(path), "--kind=c=date"], ["fit"])
+    assert [word for word in words if "=" in word] == ["--kind=c=date"]

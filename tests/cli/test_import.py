@@ -135,3 +135,24 @@ def test_an_overwrite_that_was_interrupted_at_the_end(files, tmp_path):
     shutil.copytree(store, tmp_path / ".g.store.new")
     assert dcgst(*command, "--overwrite").code == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["edges.csv", "g.store", "nodes.csv"]
+
+
+def test_like_a_run(files, tmp_path):
+    nodes, edges, store = files
+    fitted = dcgst("fit", nodes, edges, "--label", "kind", "--method", "em", "-o", tmp_path / "run")
+    assert fitted.code == 0, fitted.err
+    refused = dcgst("import", nodes, edges, "--like", tmp_path / "run", "--label", "kind")
+    assert refused.code == 2
+    assert "remove the other column options" in refused.err
+    lines = nodes.read_text().splitlines()
+    nodes.write_text("\n".join(lines[:60]))
+    options = ("--like", tmp_path / "run", "--drop-unknown", "-o", store)
+    done = dcgst("import", nodes, edges, *options)
+    assert done.code == 0, done.err
+    assert f"Next: dcgst predict {tmp_path / 'run'} {store}" in done.out
+    found = dcgst("predict", tmp_path / "run", store, "-o", tmp_path / "a.csv")
+    assert found.code == 0, found.err
+    expected = dcgst("predict", tmp_path / "run", nodes, edges, "--drop-unknown")
+    assert sorted((tmp_path / "a.csv").read_text().splitlines()) == sorted(
+        expected.out.splitlines()
+    )

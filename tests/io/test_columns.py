@@ -93,7 +93,7 @@ def test_given_columns_are_used_without_notes(write_tables):
     assert found.graph.ids.tolist() == ["a", "b", "c"]
     assert found.graph.class_names == ("x", "y")
     assert found.graph.adjacency[0, 1] == 2.5
-    assert found.columns == replace(columns, weight_scale=0.0)
+    assert found.columns == replace(columns, edge_type="none", weight_scale=0.0)
     assert not any(note.startswith(("id:", "label:", "edges:", "weight:")) for note in found.notes)
 
 

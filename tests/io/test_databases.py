@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dcgst import EM, InputError, Query, fit, read
-from dcgst.io.databases import write_table
+from dcgst.io.databases import without_password, write_table
 from tests.cli.helpers import dcgst
 
 duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
@@ -238,3 +238,29 @@ def test_a_fit_in_python(sqlite_url, tmp_path):
     run = fit(read(Query(sqlite_url, NODES), Query(sqlite_url, EDGES)), tmp_path / "run", EM())
     run.prediction_table.write_database(sqlite_url, "by_python")
     assert len(Query(sqlite_url, "select * from by_python").read()) == COUNT
+
+
+def test_rows_are_appended_by_the_names_of_columns(url):
+    first = {"id": np.array(["a"]), "p(x)": np.array([0.1]), "p(y)": np.array([0.9])}
+    write_table(url, "scores", [first], "replace")
+    second = {"id": np.array(["b"]), "p(y)": np.array([0.8]), "p(x)": np.array([0.2])}
+    write_table(url, "scores", [second], "append")
+    found = Query(url, "select * from scores order by id").read()
+    assert [float(text) for text in found.column("p(x)")] == [0.1, 0.2]
+
+
+def test_passwords_are_not_printed():
+    for address in (
+        "postgresql://db/bank?user=a&password=secret",
+        "postgresql://a:sec/ret#1@db:5432/bank",
+        "postgresql://a:secret@db/bank?sslmode=require",
+    ):
+        assert "sec" not in without_password(address)
+        assert "bank" in without_password(address)
+
+
+def test_queries_need_an_address(sqlite_url, tmp_path):
+    fit(read(Query(sqlite_url, NODES), Query(sqlite_url, EDGES)), tmp_path / "run", EM())
+    done = dcgst("predict", tmp_path / "run", "--nodes", NODES, "--edges", EDGES)
+    assert done.code == 2
+    assert "name it after the run" in done.err

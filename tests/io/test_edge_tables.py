@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dcgst import EM, InputError, fit, open_run, read
+from dcgst import EM, InputError, Query, fit, open_run, read
 from dcgst.io import Columns
 from tests.cli.helpers import dcgst
 
@@ -29,8 +32,9 @@ def test_the_name_of_a_file_is_the_kind_of_its_edges(tables):
         "follows": 2,
         "pays": 2,
     }
-    assert data.graph.adjacency.toarray()[0].tolist() == [0, 2, 0, 0]
-    assert data.graph.adjacency[1, 2] == 4
+    # Weights of 4 and 2 dollars are divided by their mean; of two edges, the largest counts.
+    np.testing.assert_allclose(data.graph.adjacency.toarray()[0], [0, 1, 0, 0])
+    np.testing.assert_allclose(data.graph.adjacency[1, 2], 4 / 3)
     assert "kinds of edges: the tables follows, pays" in data.notes
 
 
@@ -102,3 +106,32 @@ def test_predictions_of_the_same_tables_are_the_same(tables):
     run = fit(read(*files), tables / "run", EM())
     found = run.predict_other(*files).predictions.result.proba
     np.testing.assert_allclose(found[3], run.result.proba[3], atol=1e-4)
+
+
+def test_units_of_weights_do_not_matter_between_tables(tables):
+    (tables / "cents.csv").write_text("from,to,weight\n2,3,400\n1,2,200\n")
+    found = [
+        read(tables / "nodes.csv", [tables / "follows.csv", tables / name]).graph.adjacency
+        for name in ("pays.csv", "cents.csv")
+    ]
+    np.testing.assert_allclose(found[0].toarray(), found[1].toarray(), rtol=1e-6)
+
+
+def test_roles_of_one_table_are_not_guessed_again(tables, tmp_path):
+    """A column that is new in the tables to predict has no effect."""
+    run = fit(read(tables / "nodes.csv", tables / "follows.csv"), tmp_path / "run", EM())
+    (tables / "later.csv").write_text("source,target,weight\n1,2,1\n3,4,900\n")
+    expected = run.predict(tables / "nodes.csv", tables / "follows.csv")
+    assert run.predict(tables / "nodes.csv", tables / "later.csv") == expected
+
+
+def test_two_queries_are_two_kinds_of_edges(tmp_path):
+    path = tmp_path / "bank.db"
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            "create table n (id, size, label); create table a (s, t); create table b (s, t);"
+            "insert into n values ('1', 2, 'x'), ('2', 1, 'y'), ('3', 4, 'x'), ('4', 3, null);"
+            "insert into a values ('1', '2'); insert into b values ('3', '4');"
+        )
+    queries = [Query(f"sqlite:///{path}", f"select * from {name}") for name in "abn"]
+    assert list(read(queries[2], queries[:2]).relations) == ["edges 1", "edges 2"]

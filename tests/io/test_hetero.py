@@ -110,3 +110,12 @@ def test_mistakes_are_named(data):
     del data["author"].y, data["paper"].y
     with pytest.raises(InputError, match="found none; the node types are: paper, author"):
         read(data)
+
+
+def test_a_file_with_edge_weights(data, tmp_path):
+    edges = data["paper", "cites", "paper"]
+    edges.edge_weight = torch.full((edges.edge_index.shape[1],), 2.5)
+    torch.save(data, tmp_path / "papers.pt")
+    found = read(tmp_path / "papers.pt")
+    assert set(found.relations["cites"].data.tolist()) == {2.5}
+    assert found.graph.num_nodes == COUNT

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from dcgst import InputError
 from dcgst.engine.checkpoint import Checkpoint
 from dcgst.methods.core.row_models import Affine, MeanRows
 from dcgst.methods.core.storage import dump, restore, stored
@@ -56,7 +57,7 @@ def test_only_known_kinds_are_stored_and_restored():
     class Unknown:
         value: int
 
-    with pytest.raises(TypeError, match="Unknown cannot be stored"):
+    with pytest.raises(InputError, match="Unknown cannot be stored"):
         dump(Unknown(1))
     with pytest.raises(KeyError):
         restore({"kind": "os.system", "parts": {}}, {})

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from dcgst import GCN, fit, read
-from dcgst.runs.drift import mean_difference
+from dcgst.runs.drift import mean_difference, spread_ratio
 from tests.cli.helpers import dcgst
 
 COUNT = 400
@@ -115,3 +115,26 @@ def test_codes_that_occur_once_are_expected_to_be_new(tmp_path):
     run = fit(read(*tables("fit", 0, 400)), tmp_path / "run", GCN(epochs=2, hidden=4))
     found = run.predict_other(*tables("new", 1000, 100)).drift
     assert not [drift for drift in found if "unseen" in drift.text]
+
+
+@pytest.mark.parametrize("rows", [2, 3, 5, 10, 30])
+def test_small_batches_are_rarely_drift(rows):
+    """Of batches of the same distribution, about one in a hundred may be an alarm."""
+    rng = np.random.default_rng(0)
+    fitted = rng.normal(size=(1000, 1))
+    batches = [rng.normal(size=(rows, 1)) for _ in range(400)]
+    assert sum(mean_difference(fitted, batch) > 0 for batch in batches) <= 8
+    flags = (rng.random((1000, 1)) < 0.05).astype(float)
+    batches = [(rng.random((rows, 1)) < 0.05).astype(float) for _ in range(400)]
+    assert sum(spread_ratio(flags, batch) is not None for batch in batches) <= 16
+
+
+def test_spread_of_dense_and_sparse_features():
+    rng = np.random.default_rng(0)
+    fitted, wider = rng.normal(size=(500, 2)), 3 * rng.normal(size=(200, 2))
+    assert spread_ratio(fitted, wider) == pytest.approx(3, rel=0.1)
+    assert spread_ratio(sp.csr_array(fitted), sp.csr_array(wider)) == pytest.approx(
+        spread_ratio(fitted, wider)
+    )
+    assert spread_ratio(fitted, np.full((200, 2), 0.3)) == 0, "a column that became constant"
+    assert spread_ratio(fitted, rng.normal(size=(200, 2))) is None

@@ -185,3 +185,22 @@ def test_a_run_with_features_of_its_graph_cannot_predict_on_another(tmp_path):
     run = fit(read(*paths), tmp_path / "run", GCN(epochs=2))
     with pytest.raises(InputError, match="features of this run were computed from its graph"):
         run.predict(*paths)
+
+
+def test_positions_in_another_graph_are_not_ids(graph, tmp_path):
+    """Labels of the run must not be given to nodes of an unrelated graph."""
+    run = fit(graph, tmp_path / "run", GCN(epochs=2))
+    other = replace(synthetic(120, 3, features=8, seed=9), masks={})
+    rows = run.predict(replace(other, labels=np.full(120, -1)))
+    assert {row["source"] for row in rows} == {"predicted"}
+    same = run.predict(replace(graph, labels=np.full(120, -1)))
+    assert sum(row["source"] == "given" for row in same) == int(run.split.given[0].sum())
+
+
+def test_pyg_data_without_features_cannot_predict_on_another_graph(tmp_path):
+    data = synthetic(80, 2, features=4, seed=1).to_pyg()
+    del data.x
+    data.num_nodes = 80
+    run = fit(read(data), tmp_path / "run", GCN(epochs=2))
+    with pytest.raises(InputError, match="features of this run were computed from its graph"):
+        run.predict(data)

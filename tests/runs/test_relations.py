@@ -269,3 +269,18 @@ def test_a_half_life_needs_times(case):
     done = dcgst("diagnose", case.nodes, case.edges, "--half-life", 30)
     assert done.code == 2
     assert "--half-life has no effect without --edge-time COLUMN" in done.err
+
+
+def test_an_unknown_kind_of_edges_changes_nothing():
+    """Edges that the fit did not have are left out; the others keep their weights."""
+    a, b, c = (
+        sp.csr_array(np.array(rows, dtype=np.float32))
+        for rows in (
+            [[0, 1, 0], [1, 0, 0], [0, 0, 0]],
+            [[0, 0, 0], [0, 0, 5], [0, 5, 0]],
+            [[0, 0, 1], [0, 0, 0], [1, 0, 0]],
+        )
+    )
+    weights = {"a": 1.0, "b": 1.0}
+    found = combine_relations({"a": a, "b": b, "c": c}, weights).toarray()
+    np.testing.assert_array_equal(found, (a + b).toarray())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ OPTION = "--config"
 def expand(arguments: Sequence[str], verbs: Sequence[str]) -> list[str]:
     """Replace ``--config FILE`` after a command by the options in the file.
 
-    They come first, so that those on the command line have the last word.
+    Options on the command line replace those in the file.
 
     Args:
         arguments: of the command line, without the name of the program.
@@ -38,16 +38,18 @@ def expand(arguments: Sequence[str], verbs: Sequence[str]) -> list[str]:
                 raise InputError(f"{OPTION} needs a file")
             path = rest.pop(place + 1)
         del rest[place]
-        return [*arguments[: start + 1], *read_options(Path(path), verb), *rest]
+        given = {word.partition("=")[0] for word in rest if word.startswith("--")}
+        return [*arguments[: start + 1], *read_options(Path(path), verb, given), *rest]
     return list(arguments)
 
 
-def read_options(path: Path, verb: str) -> list[str]:
+def read_options(path: Path, verb: str, replaced: Collection[str] = ()) -> list[str]:
     """The options of a command in a file, as on the command line.
 
     Args:
         path: TOML file; the options are in a table with the name of the command, or at the top.
         verb: the command.
+        replaced: options to leave out.
 
     Raises:
         InputError: if the file cannot be read, or has no options of the command.
@@ -66,7 +68,8 @@ def read_options(path: Path, verb: str) -> list[str]:
     inputs = given.pop(INPUTS, [])
     words = [str(value) for value in (inputs if isinstance(inputs, list) else [inputs])]
     for key, value in given.items():
-        words += _option(path, key, value)
+        option = _option(path, key, value)
+        words += option if not option or option[0] not in replaced else []
     return words
 
 

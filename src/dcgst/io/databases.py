@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote, urlsplit
 
 from numpy.typing import NDArray
 
@@ -41,12 +41,15 @@ def without_password(url: str) -> str:
     Example:
         >>> without_password("postgresql://ann:secret@db.example/bank")
         'postgresql://ann@db.example/bank'
+        >>> without_password("postgresql://db.example/bank?user=ann&password=secret")
+        'postgresql://db.example/bank'
     """
-    parts = urlsplit(url)
-    if parts.password is None:
+    scheme, separator, rest = url.partition("://")
+    if not separator or scheme not in ("postgresql", "postgres"):
         return url
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{parts.username}@{host}"))
+    # A password may contain any of :/?#@ unescaped.
+    login, at, rest = rest.rpartition("@")
+    return f"{scheme}://{login.partition(':')[0]}{at}{rest.partition('?')[0]}"
 
 
 @dataclass(frozen=True)
@@ -160,7 +163,8 @@ def _write_sqlite(url: str, table: str, blocks: Iterable[Columns], if_exists: st
     with contextlib.closing(sqlite3.connect(_file_of(url), isolation_level=None)) as connection:
         connection.execute("begin immediate")
         found = connection.execute(
-            "select count(*) from sqlite_master where type = 'table' and name = ?", [table]
+            "select count(*) from sqlite_master where type = 'table' and lower(name) = lower(?)",
+            [table],
         ).fetchone()[0]
         if found and if_exists == "fail":
             raise _exists(table)
@@ -202,7 +206,9 @@ def _write_duckdb(url: str, table: str, blocks: Iterable[Columns], if_exists: st
             return rows
 
         run("begin")
-        ((found,),) = run("select count(*) from duckdb_tables() where table_name = ?", table)
+        ((found,),) = run(
+            "select count(*) from duckdb_tables() where lower(table_name) = lower(?)", table
+        )
         if found and if_exists == "fail":
             raise _exists(table)
         if found and if_exists == "replace":
@@ -210,7 +216,8 @@ def _write_duckdb(url: str, table: str, blocks: Iterable[Columns], if_exists: st
         for number, block in enumerate(blocks):
             connection.register("dcgst_rows", _arrow(block))
             create = number == 0 and not (found and if_exists == "append")
-            start = f"create table {_name(table)} as" if create else f"insert into {_name(table)}"
+            name = _name(table)
+            start = f"create table {name} as" if create else f"insert into {name} by name"
             run(f"{start} select * from dcgst_rows")
             connection.unregister("dcgst_rows")
         run("commit")

@@ -11,7 +11,6 @@ import numpy as np
 
 from dcgst.errors import InputError
 from dcgst.io.columns import Columns
-from dcgst.io.databases import Query
 from dcgst.io.edge_columns import NO_COLUMN, describe_edge_columns, resolve_edge_columns
 from dcgst.io.edges import Edges, has_header, header_as_row, read_edges
 from dcgst.io.sources import STDIN, open_table
@@ -59,7 +58,7 @@ def open_edge_tables(edges: Any, delimiter: str | None) -> EdgeTables:
 def _name_of(source: Any, number: int) -> str:
     if isinstance(source, str | Path) and str(source) != STDIN:
         return without_compression(Path(source)).stem
-    return source.name if isinstance(source, Query) else f"edges {number}"
+    return f"edges {number}"
 
 
 def read_edge_tables(
@@ -104,7 +103,7 @@ def read_edge_tables(
         roles[name] = {key: value or getattr(own, key) for key, value in asdict(resolved).items()}
         roles[name]["weight_scale"] = links.weight_scale
     if not several:
-        return parts[0], next(iter(roles.values())), notes
+        return parts[0], next(iter(_fixed(roles).values())), notes
     if columns.edge_type == NO_COLUMN:
         return replace(_join(parts), types=None), {"tables": _fixed(roles)}, notes
     notes.append(f"kinds of edges: the tables {', '.join(found.tables)}")
@@ -165,9 +164,13 @@ def _named(edges: Edges, name: str) -> Edges:
 
 
 def _join(parts: Sequence[Edges]) -> Edges:
+    """All edges; weights of each table are divided by their mean, as units may differ."""
     weighted = any(part.weights is not None for part in parts)
     weights = [
-        np.ones(part.pairs.shape[1]) if part.weights is None else part.weights for part in parts
+        np.ones(part.pairs.shape[1])
+        if part.weights is None
+        else part.weights / (part.weights.mean() or 1.0)
+        for part in parts
     ]
     return Edges(
         np.concatenate([part.pairs for part in parts], axis=1),

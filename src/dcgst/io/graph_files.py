@@ -7,7 +7,7 @@ import re
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -16,6 +16,9 @@ from dcgst.graph import Graph
 from dcgst.io.files import read_bytes
 from dcgst.io.table import Table, cell_text
 from dcgst.memory import check_memory
+
+if TYPE_CHECKING:
+    from torch_geometric.data import HeteroData
 
 MEMORY_FACTOR = 30.0
 """Memory of a parsed GraphML file as a multiple of its size."""
@@ -72,21 +75,21 @@ def networkx_tables(graph: Any, path: Path) -> tuple[Table, Table]:
     return _to_table(path, nodes), _to_table(path, edges)
 
 
-def read_pt(path: Path) -> Graph:
+def read_pt(path: Path) -> Graph | HeteroData:
     """Read PyG data that ``torch.save`` wrote.
 
     Only tensors and classes of PyG are loaded, so the file cannot run code.
 
     Args:
         path: file with PyG ``Data``, a dictionary of its tensors, or a tuple that starts with
-            either.
+            either; or with ``HeteroData``, which is returned as it is.
 
     Raises:
         InputError: if the file contains anything else.
     """
-    from torch_geometric.data import Data
+    from torch_geometric.data import Data, HeteroData
     from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
-    from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
+    from torch_geometric.data.storage import BaseStorage, EdgeStorage, GlobalStorage, NodeStorage
 
     content = io.BytesIO(read_bytes(path))
     try:
@@ -96,7 +99,8 @@ def read_pt(path: Path) -> Graph:
         total = 0
     check_memory(2 * total, f"{path} needs", "use a machine with more memory")
     content.seek(0)
-    allowed = [Data, DataEdgeAttr, DataTensorAttr, EdgeStorage, GlobalStorage, NodeStorage]
+    storages = [BaseStorage, EdgeStorage, GlobalStorage, NodeStorage]
+    allowed = [Data, HeteroData, DataEdgeAttr, DataTensorAttr, *storages]
     try:
         with torch.serialization.safe_globals(allowed):
             data = torch.load(content, map_location="cpu", weights_only=True)
@@ -107,6 +111,8 @@ def read_pt(path: Path) -> Graph:
     if isinstance(data, (tuple, list)) and data:
         data = data[0]
     try:
+        if isinstance(data, HeteroData):
+            return data
         if isinstance(data, dict):
             data = Data.from_dict(data)
         if isinstance(data, Data):

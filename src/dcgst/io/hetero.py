@@ -67,7 +67,10 @@ def read_hetero(data: HeteroData, target: str | None = None) -> Input:
 def _read(data: HeteroData, target: str) -> Input:
     count = int(data[target].num_nodes)
     within, between, notes = _edges_of(data, target)
-    relations = {name: clean_edges(pairs, None, count)[0] for name, pairs in within.items()}
+    relations = {
+        name: clean_edges(pairs, _weights(data[target, name, target]), count)[0]
+        for name, pairs in within.items()
+    }
     blocks = [] if data[target].get("x") is None else [features_from_tensor(data[target].x)]
     for (name, other), pairs in between.items():
         incidence = _incidence(pairs, count, int(data[other].num_nodes))
@@ -104,6 +107,12 @@ def _edges_of(
         pairs = pairs if source == target else pairs[::-1]
         between[key] = np.concatenate([between[key], pairs], axis=1) if key in between else pairs
     return within, between, notes
+
+
+def _weights(edges: Any) -> NDArray[np.float64] | None:
+    """``edge_weight`` of a type of edges, if it has any."""
+    found = edges.get("edge_weight")
+    return None if found is None else found.double().flatten().numpy(force=True)
 
 
 def _to_input(

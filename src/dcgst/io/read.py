@@ -113,10 +113,14 @@ def read(
         return read_hetero(nodes)
     with no_collection():
         loaded = _load(nodes, edges, columns, delimiter)
+        if is_hetero(loaded):
+            return read_hetero(loaded)
         if isinstance(loaded, Graph):
-            return Input(loaded, notes=loaded.notes)
+            return Input(loaded, spectral=_is_without_features(nodes), notes=loaded.notes)
+        node_table, edge_tables = loaded
         return _from_tables(
-            *loaded,
+            node_table,
+            edge_tables,
             columns,
             drop_unknown=drop_unknown,
             encoder=encoder,
@@ -136,10 +140,14 @@ def _store_to_predict(path: Path, encoder: FeatureEncoder) -> Input:
     return data
 
 
-def _load(
-    nodes: Any, edges: Any, columns: Columns, delimiter: str | None
-) -> Graph | tuple[Table, EdgeTables]:
-    """Load the input as a graph, or as a node table and edge tables."""
+def _is_without_features(nodes: Any) -> bool:
+    """Whether the features of a graph are computed from its structure."""
+    is_file = isinstance(nodes, (str, Path, Query)) or is_arrow(nodes)
+    return not is_file and has_no_features(nodes)
+
+
+def _load(nodes: Any, edges: Any, columns: Columns, delimiter: str | None) -> Any:
+    """Load the input as a graph, as HeteroData, or as a node table and edge tables."""
     if isinstance(nodes, Query) or is_arrow(nodes):
         if edges is None:
             raise InputError("a node table needs an edge table as second argument")

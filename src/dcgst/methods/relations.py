@@ -174,8 +174,10 @@ def combine_relations(
         relations: ``(n, n)`` adjacency of each relation.
         weights: of the relations of the fit by name; other relations are left out.
     """
-    if all(weights.get(name) == 1.0 for name in relations):
-        return None
+    known = [relations[name] for name in relations if name in weights]
+    if known and all(weights.get(name, 1.0) == 1.0 for name in relations):
+        # As in the fit, edges keep their own weights, the largest if there are several.
+        return None if len(known) == len(relations) else _union(known)
     used = {name: weights[name] for name in relations if weights.get(name, 0) > 0}
     if not used:
         raise InputError(
@@ -192,6 +194,15 @@ def combine_relations(
     combined = sp.csr_array(total)
     combined.sort_indices()
     return combined.astype(np.float32)
+
+
+def _union(matrices: Sequence[sp.csr_array]) -> sp.csr_array:
+    """The edges of all matrices, each with its largest weight."""
+    total = matrices[0]
+    for matrix in matrices[1:]:
+        total = sp.csr_array(total.maximum(matrix))
+    total.sort_indices()
+    return total
 
 
 def _mean_degree(matrix: sp.csr_array) -> float:

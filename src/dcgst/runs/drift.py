@@ -91,12 +91,15 @@ def find_drift(
         effect, spread = mean_difference(*parts), spread_ratio(*parts)
         if effect:
             found.append(Drift(column.name, f"differs by {effect:.1f} standard deviations"))
-        if spread:
+        if spread is not None:
             found.append(Drift(column.name, f"{spread:.3g} times the spread of the fit"))
     if encoder is None:
         effect = mean_difference(*features)
         if effect:
             found.append(Drift("features", f"differ by {effect:.1f} standard deviations"))
+        spread = spread_ratio(*features)
+        if spread is not None:
+            found.append(Drift("features", f"{spread:.3g} times the spread of the fit"))
     return [*found, *_edge_drift(fitted, new, rows)]
 
 
@@ -122,7 +125,7 @@ def standard_error(left: float, right: float, count: int, other: int) -> float:
 def _edge_drift(fitted: Graph, new: Graph, rows: slice) -> list[Drift]:
     degrees = fitted.degrees, new.degrees[rows]
     before, now = (float(own.mean()) for own in degrees)
-    error = sum(float(own.var()) / len(own) for own in (degrees[0], degrees[0][: len(degrees[1])]))
+    error = float(degrees[0].var()) * sum(1 / max(1, len(own)) for own in degrees)
     by_chance = abs(now - before) <= NOISE * error**0.5
     found = []
     if max(before, now) > DEGREE_FACTOR * min(before, now) and not by_chance:
@@ -166,29 +169,33 @@ def mean_difference(fitted: FeatureMatrix, new: FeatureMatrix) -> float:
     if min(part.shape[0] for part in parts) < 2:
         return 0.0
     means = [_mean(part) for part in parts]
-    variances = [_variance(part, mean) for part, mean in zip(parts, means, strict=True)]
+    variance = float(_squares(parts[0], means[0]).mean())
     distance = float(np.linalg.norm(means[0] - means[1]))
-    chance = sum(v / part.shape[0] for v, part in zip(variances, parts, strict=True)) ** 0.5
-    spread = variances[0] ** 0.5
+    # The variance of few new rows may be small by chance, that of the fit is known.
+    chance = (variance * sum(1 / part.shape[0] for part in parts)) ** 0.5
+    spread = variance**0.5
     if spread == 0:
         return distance if distance > 1e-6 else 0.0
     effect = distance / spread
     return effect if distance > NOISE * chance and effect > SMALLEST_EFFECT else 0.0
 
 
-def spread_ratio(fitted: FeatureMatrix, new: FeatureMatrix) -> float:
-    """Standard deviation of new features divided by that of the fit; zero if about the same.
+def spread_ratio(fitted: FeatureMatrix, new: FeatureMatrix) -> float | None:
+    """Standard deviation of new features divided by that of the fit; None if about the same.
 
     Arguments as in :func:`mean_difference`.
     """
     parts = [_some_rows(matrix) for matrix in (fitted, new)]
     if min(part.shape[0] for part in parts) < FEW_ROWS:
-        return 0.0
-    before, now = (_variance(part, _mean(part)) ** 0.5 for part in parts)
-    if before == 0:
-        return 0.0
-    ratio = now / before
-    return ratio if ratio > SPREAD_FACTOR or ratio * SPREAD_FACTOR < 1 else 0.0
+        return None
+    before, now = (_squares(part, _mean(part)) for part in parts)
+    variance, new_variance = float(before.mean()), float(now.mean())
+    if variance <= 1e-12:
+        return None
+    chance = float(before.std()) * sum(1 / len(own) for own in (before, now)) ** 0.5
+    ratio = round((new_variance / variance) ** 0.5, 6)
+    differs = ratio > SPREAD_FACTOR or ratio * SPREAD_FACTOR < 1
+    return ratio if differs and abs(new_variance - variance) > NOISE * chance else None
 
 
 def _some_rows(matrix: FeatureMatrix) -> Any:
@@ -201,10 +208,12 @@ def _mean(matrix: Any) -> NDArray[np.float64]:
     return np.asarray(matrix.astype(np.float64).mean(axis=0)).reshape(-1)
 
 
-def _variance(matrix: Any, mean: NDArray[Any]) -> float:
-    """Sum of the variances of all columns."""
+def _squares(matrix: Any, mean: NDArray[Any]) -> NDArray[np.float64]:
+    """``(m,)`` squared distance of each row from the mean."""
     if not sp.issparse(matrix):
-        return float(np.square(matrix - mean).sum() / matrix.shape[0])
+        dense: NDArray[np.float64] = np.square(np.asarray(matrix, np.float64) - mean).sum(axis=1)
+        return dense
     wide = matrix.astype(np.float64)
-    squares = wide.multiply(wide).sum() / matrix.shape[0]
-    return float(max(squares - np.square(mean).sum(), 0.0))
+    own = np.asarray(wide.multiply(wide).sum(axis=1)).reshape(-1)
+    sparse: NDArray[np.float64] = np.maximum(own - 2 * (wide @ mean) + np.square(mean).sum(), 0.0)
+    return sparse

@@ -104,10 +104,11 @@ def read_added(
     weighed = any(relation.weight != 1 or relation.own_features for relation in run.relations)
     if edges is None:
         raise InputError("new nodes need a table of their edges")
-    if stored is None or run.store is not None or weighed or columns.directed:
+    timed = columns.edge_time is not None
+    if stored is None or run.store is not None or weighed or columns.directed or timed:
         raise InputError(
             "new nodes can be added to a run that was fitted on a node table and edges that count "
-            "alike, in memory and without --directed; else give tables of all nodes"
+            "alike, in memory and without --directed and --edge-time; else give tables of all nodes"
         )
     return read_batch(
         run.graph,
@@ -172,7 +173,7 @@ def roles_of(run: Run) -> tuple[Columns, FeatureEncoder]:
 
 
 def known_labels(run: Run, graph: Graph, use_labels: bool) -> NDArray[np.int64]:
-    """Labels of the run for nodes with the same id, and those of another graph if asked for."""
+    """Labels of the run for the same nodes, and those of another graph if asked for."""
     codes = {name: code for code, name in enumerate(run.graph.class_names)}
     labels = graph.labels if use_labels else np.full_like(graph.labels, UNKNOWN)
     if "train" in graph.masks:  # labels outside these masks are for evaluation
@@ -187,7 +188,31 @@ def known_labels(run: Run, graph: Graph, use_labels: bool) -> NDArray[np.int64]:
     own_codes = np.array([codes.get(name, UNKNOWN) for name in graph.class_names] or [UNKNOWN])
     known = np.where(labels == UNKNOWN, UNKNOWN, own_codes[labels]).astype(np.int64)
     given = np.flatnonzero(run.split.given[0])
+    if not ids_name_nodes(run.graph, graph, given):
+        return known
     places = graph.find([str(node_id) for node_id in run.graph.ids[given].tolist()])
     free = (places >= 0) & (known[places] == UNKNOWN)
     known[places[free]] = run.graph.labels[given[free]]
     return known
+
+
+def ids_name_nodes(fitted: Graph, other: Graph, given: NDArray[np.int64]) -> bool:
+    """Whether nodes with the same id are the same nodes.
+
+    Ids of tables name nodes. Those of PyG data and npz files are positions: they mean the same only
+    if the graph of the fit has grown, so that the labeled nodes have the features that they had.
+
+    Args:
+        fitted: the graph of the fit.
+        other: another graph.
+        given: the labeled nodes of the fit.
+    """
+    positions = fitted.ids.dtype.kind in "iu" and np.array_equal(
+        fitted.ids, np.arange(fitted.num_nodes)
+    )
+    if not positions:
+        return True
+    if other.num_nodes <= given.max(initial=-1) or other.num_features != fitted.num_features:
+        return False
+    difference = fitted.features[given] - other.features[given]
+    return not bool(abs(difference).max() if difference.shape[0] else 0)

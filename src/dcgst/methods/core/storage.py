@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from dcgst.engine.checkpoint import Checkpoint, Tensors
+from dcgst.errors import InputError
 from dcgst.nn.base import Backbone
 from dcgst.numerics.columns import ColumnWeights
 from dcgst.numerics.graph_tensors import Learned
@@ -68,6 +69,8 @@ def dump(value: Any) -> tuple[Any, Tensors]:
     def describe(own: Any) -> Any:
         if own is None or isinstance(own, bool | int | float | str):
             return own
+        if isinstance(own, np.generic):
+            return describe(own.item())
         if isinstance(own, Tensor):
             return {"tensor": add(own)}
         if isinstance(own, np.ndarray):
@@ -87,7 +90,10 @@ def dump(value: Any) -> tuple[Any, Tensors]:
         if isinstance(own, list):
             return [describe(part) for part in own]
         if _kinds.get(type(own).__name__) is not type(own):
-            raise TypeError(f"{type(own).__name__} cannot be stored")
+            raise InputError(
+                f"{type(own).__name__} cannot be stored in a run folder; make it a dataclass "
+                "and mark it with dcgst.methods.core.storage.storable"
+            )
         fields = dataclasses.fields(own)  # type: ignore[arg-type]
         parts = {field.name: describe(getattr(own, field.name)) for field in fields}
         return {"kind": type(own).__name__, "parts": parts}

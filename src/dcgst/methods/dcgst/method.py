@@ -76,9 +76,9 @@ class DCGST(Settings):
     name: ClassVar[str] = "dcgst"
 
     def count_trainings(self, validation: bool = False) -> int:
-        networks = 2 + (NETWORKS if self.experts else 0)  # the first and the last, and experts
+        networks = 1 + (NETWORKS if self.experts else 0)  # the teacher, and experts
         refit = self.experts and self.refit and validation
-        return networks * (2 if refit else 1) + self.max_stages
+        return networks * (2 if refit else 1) + self.max_stages + 1
 
     @property
     def calibrated(self) -> bool:
