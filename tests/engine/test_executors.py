@@ -21,7 +21,7 @@ from dcgst.bench.tuning import Search, tune
 from dcgst.engine.executors import RayExecutor, open_pool
 from dcgst.errors import InputError
 from dcgst.io.store import import_tables
-from dcgst.methods.core import runner, sampling
+from dcgst.methods.core import large_predictions, runner, sampling
 from dcgst.numerics import arrays
 
 WAIT = 300
@@ -163,7 +163,7 @@ def test_experts_and_predictions_of_a_large_graph_are_tasks(
 
 def die_once_then_predict(shared, nodes, marker: str):
     die_once(marker)
-    return sampling._predict_shared(shared, nodes)
+    return large_predictions._predict_shared(shared, nodes)
 
 
 def test_without_a_cluster_the_message_says_how_to_start_one():

@@ -7,7 +7,7 @@ import pytest
 
 from dcgst.datasets import synthetic
 from dcgst.methods import DCGST
-from dcgst.methods.core import runner, sampling
+from dcgst.methods.core import large_predictions, runner, sampling
 from dcgst.splits import sample
 
 QUICK = {"epochs": 5, "stage_epochs": 2, "max_stages": 1, "student_epochs": 2, "replicas": 2}
@@ -41,13 +41,13 @@ def interrupted(graph, split, folder, monkeypatch, *, fit=False, **settings):
         if name:
             patch.setattr(name, stop)
         else:
-            patch.setattr("dcgst.methods.core.sampling._predict_range", once_then_stop())
+            patch.setattr("dcgst.methods.core.large_predictions._predict_range", once_then_stop())
         with pytest.raises(KeyboardInterrupt):
             DCGST(**QUICK, **settings).fit(graph, split, checkpoint=folder)
 
 
 def once_then_stop():
-    calls, predict = [], sampling._predict_range
+    calls, predict = [], large_predictions._predict_range
 
     def interrupted_predict(*arguments):
         calls.append(1)

@@ -169,7 +169,7 @@ def test_the_progress_bar_knows_all_trainings():
     assert DCGST(experts=False, max_stages=4).count_trainings(validation=True) == 6
     assert DCGST(max_stages=4, refit=False).count_trainings(validation=True) == 8
     assert DCGST(max_stages=4).count_trainings() == 8
-    assert DCGST(max_stages=4).count_trainings(validation=True) == 12
+    assert DCGST(max_stages=4).count_trainings(validation=True) == 11
 
 
 def test_evidence_of_an_earlier_fit_is_used_again(problem, four):

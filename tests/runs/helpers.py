@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dcgst import Graph, synthetic
+from dcgst.io.store import import_tables
 from dcgst.runs.format.layout import digest_of, seal
 
 QUICK: dict[str, Any] = {
@@ -46,3 +47,21 @@ def reseal(folder: Path, **changes: Any) -> None:
     info = json.loads((folder / "run.json").read_text()) | changes
     info["files"] = {name: digest_of((folder / name).read_bytes()) for name in info["files"]}
     (folder / "run.json").write_text(json.dumps(seal(info)))
+
+
+def write_store_tables(folder):
+    """Node and edge table of 300 nodes in three classes, 24 of them labeled, and their store."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 300)
+    x = np.eye(3)[truth] + 0.5 * rng.normal(size=(300, 3))
+    names = np.array(["red", "green", "blue"])[truth]
+    labels = np.where(np.arange(300) < 24, names, "")
+    rows = [f"n{i},{labels[i]},{x[i, 0]},{x[i, 1]},{x[i, 2]}" for i in range(300)]
+    (folder / "nodes.csv").write_text("\n".join(["id,label,a,b,c", *rows]))
+    ends = [(i, j) for i in range(300) for j in rng.choice(np.flatnonzero(truth == truth[i]), 3)]
+    (folder / "edges.csv").write_text("\n".join(["s,t", *(f"n{i},n{j}" for i, j in ends)]))
+    (folder / "truth.csv").write_text(
+        "\n".join(["id,label", *(f"n{i},{names[i]}" for i in range(300))])
+    )
+    import_tables(folder / "nodes.csv", folder / "edges.csv", folder / "g.store")
+    return folder

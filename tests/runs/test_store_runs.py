@@ -25,10 +25,10 @@ from dcgst import (
 from dcgst.engine.executors import in_parallel, open_pool
 from dcgst.insight import write_report
 from dcgst.io.store import import_tables
-from dcgst.methods.core import other_graphs, runner, sampling
+from dcgst.methods.core import large_predictions, runner, sampling
 from dcgst.numerics import arrays
-from dcgst.runs.other_graphs import roles_of
 from dcgst.splits import Split
+from tests.runs.helpers import write_store_tables
 
 parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 pytest.importorskip("duckdb", reason="DuckDB is not installed")
@@ -38,21 +38,7 @@ QUICK = {"epochs": 5, "stage_epochs": 2, "max_stages": 1, "student_epochs": 2, "
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory):
-    """Node and edge table of 300 nodes in three classes, 24 of them labeled."""
-    folder, rng = tmp_path_factory.mktemp("tables"), np.random.default_rng(0)
-    truth = rng.integers(0, 3, 300)
-    x = np.eye(3)[truth] + 0.5 * rng.normal(size=(300, 3))
-    names = np.array(["red", "green", "blue"])[truth]
-    labels = np.where(np.arange(300) < 24, names, "")
-    rows = [f"n{i},{labels[i]},{x[i, 0]},{x[i, 1]},{x[i, 2]}" for i in range(300)]
-    (folder / "nodes.csv").write_text("\n".join(["id,label,a,b,c", *rows]))
-    ends = [(i, j) for i in range(300) for j in rng.choice(np.flatnonzero(truth == truth[i]), 3)]
-    (folder / "edges.csv").write_text("\n".join(["s,t", *(f"n{i},n{j}" for i, j in ends)]))
-    (folder / "truth.csv").write_text(
-        "\n".join(["id,label", *(f"n{i},{names[i]}" for i in range(300))])
-    )
-    import_tables(folder / "nodes.csv", folder / "edges.csv", folder / "g.store")
-    return folder
+    return write_store_tables(tmp_path_factory.mktemp("tables"))
 
 
 @pytest.fixture(scope="module")
@@ -212,32 +198,6 @@ def large(monkeypatch):
     monkeypatch.setattr("dcgst.numerics.matrix.available_memory", lambda: 20_000)
 
 
-@pytest.mark.parametrize("memory", [20_000, 2**40])
-def test_a_store_is_predicted_in_blocks(tables, tmp_path, large, monkeypatch, memory):
-    """The same as at once, whether the matrices are in files or in memory."""
-    settings = {**QUICK, "replicas": 2}
-    run = fit(read(tables / "g.store"), tmp_path / "run", DCGST(**settings))
-    lines = (tables / "nodes.csv").read_text().splitlines()
-    (tmp_path / "nodes.csv").write_text("\n".join(lines[:281]))
-    roles, encoder = roles_of(run)
-    store = tmp_path / "other.store"
-    source = tmp_path / "nodes.csv", tables / "edges.csv", store
-    import_tables(*source, roles, encoder=encoder, drop_unknown=True)
-    assert read(store).encoder.to_json() == encoder.to_json()
-    expected = run.predict_other(store).predictions.result.proba
-    without_labels = run.method.predict_proba(read(store).graph)
-    assert np.abs(expected - without_labels).max() > 0.001
-    monkeypatch.setattr(other_graphs, "LARGE", 100)
-    monkeypatch.setattr(arrays, "ROWS", 64)
-    monkeypatch.setattr("dcgst.numerics.matrix.available_memory", lambda: memory)
-    assert other_graphs.predicts_in_blocks(run.method, run.result, read(store).graph)
-    found = open_run(run.folder).predict_other(store).predictions.result.proba
-    assert isinstance(found, np.memmap) == (memory < 10**6)
-    np.testing.assert_allclose(found, expected, atol=1e-4)
-    found = run.method.predict_proba(read(store).graph)
-    np.testing.assert_allclose(found, without_labels, atol=1e-4)
-
-
 def test_large_fits_in_files(tables, tmp_path, large):
     found = fit(read(tables / "g.store"), tmp_path / "run", DCGST(**QUICK, replicas=2))
     assert not (found.folder / "checkpoint").exists()
@@ -251,7 +211,7 @@ def test_an_interrupted_prediction_continues(tables, tmp_path, large, monkeypatc
     monkeypatch.setattr(arrays, "ROWS", 100)
     data, model = read(tables / "g.store"), DCGST(**QUICK)
     expected = fit(data, tmp_path / "expected", model)
-    calls, predict = [], sampling._predict_range
+    calls, predict = [], large_predictions._predict_range
 
     def interrupted(graph, rows, nodes):
         calls.append(nodes.start)
@@ -259,7 +219,7 @@ def test_an_interrupted_prediction_continues(tables, tmp_path, large, monkeypatc
             raise KeyboardInterrupt
         return predict(graph, rows, nodes)
 
-    monkeypatch.setattr(sampling, "_predict_range", interrupted)
+    monkeypatch.setattr(large_predictions, "_predict_range", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fit(data, tmp_path / "run", model)
     found = fit(data, tmp_path / "run", model, resume=True)

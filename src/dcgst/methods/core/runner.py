@@ -23,10 +23,11 @@ from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.methods.core.averaging import average, restore_confidence
 from dcgst.methods.core.jobs import Chunk, Jobs, checkpoint_of, chunks_of
+from dcgst.methods.core.large_predictions import predict_all
 from dcgst.methods.core.prior import follow_shares, shares_of
 from dcgst.methods.core.result import Result
 from dcgst.methods.core.sampling import LARGE as LARGE_GRAPH
-from dcgst.methods.core.sampling import predict_all, restrict, sample_of
+from dcgst.methods.core.sampling import restrict, sample_of
 from dcgst.numerics.graph_tensors import GraphTensors
 from dcgst.splits import Split
 
