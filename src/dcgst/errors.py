@@ -10,6 +10,18 @@ class InputError(ValueError):
     """Invalid input. The message says what was given, what is allowed and how to fix it."""
 
 
+class EmptyTableError(InputError):
+    """A table has no rows."""
+
+
+class UnknownNodeError(InputError):
+    """An edge leads to a node that does not exist."""
+
+    def __init__(self, message: str, node_id: str) -> None:
+        super().__init__(message)
+        self.node_id = node_id
+
+
 class WriteError(InputError):
     """A file cannot be written, for example because the disk is full. Nothing that exists is lost:
     after the problem is fixed, the same command can be repeated or resumed.

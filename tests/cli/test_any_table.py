@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from dcgst import InputError
 from dcgst.cli.app import app
-from tests.cli.helpers import write_table
+from tests.cli.helpers import dcgst, write_table
 
 EXAMPLES = int(os.environ.get("DCGST_EXAMPLES", "100"))
 """Number of malformed tables to try."""
@@ -88,3 +88,14 @@ def check(place, nodes, edges):
     else:
         assert isinstance(result.exception, InputError), repr(result.exception)
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("start", "scheme"), [(b"SQLite format 3\0", "sqlite"), (8 * b"\1" + b"DUCK\0", "duckdb")]
+)
+def test_the_file_of_a_database_is_recognized(tmp_path, start, scheme):
+    (tmp_path / "crm.db").write_bytes(start + bytes(200))
+    (tmp_path / "edges.csv").write_text("source,target\na,b\n")
+    done = dcgst("fit", tmp_path / "crm.db", tmp_path / "edges.csv", "-o", tmp_path / "run")
+    assert done.code == 2
+    assert f"is a database; write {scheme}:///" in done.err

@@ -7,6 +7,7 @@ import tomllib
 
 import pytest
 
+from dcgst import InputError
 from dcgst.cli.config_file import expand
 from tests.cli.helpers import dcgst
 
@@ -80,3 +81,27 @@ def test_an_option_on_the_command_line_replaces_a_list_in_the_file(tmp_path):
     assert words[-1] == "select 2"
     words = expand(["fit", "--config", str(path), "--kind=c=date"], ["fit"])
     assert [word for word in words if "=" in word] == ["--kind=c=date"]
+
+
+def test_inputs_are_in_the_file_or_on_the_command_line(tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_text('[fit]\ninputs = ["n.csv", "e.csv"]\n')
+    with pytest.raises(InputError, match=r"run.toml has inputs already; remove 'other.csv'"):
+        expand(["fit", "--config", str(path), "other.csv", "--quiet"], ["fit"])
+
+
+def test_json_logs_may_follow_the_command(tmp_path):
+    done = dcgst("fit", "no.csv", "no_edges.csv", "--json-logs")
+    assert done.code == 2
+    assert json.loads(done.err.splitlines()[-1])["message"].startswith("no.csv does not exist")
+
+
+def test_warnings_of_the_diagnosis_are_in_the_json(tables, tmp_path):
+    nodes, edges = (tables / name for name in ("nodes.csv", "edges.csv"))
+    header, *rows = nodes.read_text().splitlines()
+    alone = "alone" + rows[-1][rows[-1].index(",") :]
+    (tmp_path / "nodes.csv").write_text("\n".join([header, *rows, alone]))
+    options = ("--label", "kind", "--method", "em", "--no-report", "--json", "-o", tmp_path / "run")
+    done = dcgst("fit", tmp_path / "nodes.csv", edges, *options)
+    assert done.code == 0, done.err
+    assert any("no edge" in text for text in json.loads(done.out)["warnings"])

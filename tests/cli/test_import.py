@@ -156,3 +156,29 @@ def test_like_a_run(files, tmp_path):
     assert sorted((tmp_path / "a.csv").read_text().splitlines()) == sorted(
         expected.out.splitlines()
     )
+
+
+def test_rows_of_messages_are_those_of_the_file(tmp_path):
+    """Also if the column is learned from a sample of the rows."""
+    rows = [f"{i},{i % 5}" for i in range(300)]
+    rows[136] = "136,many"
+    (tmp_path / "nodes.csv").write_text("\n".join(["id,size", *rows]))
+    (tmp_path / "edges.csv").write_text("source,target\n1,2\n")
+    paths = tmp_path / "nodes.csv", tmp_path / "edges.csv"
+    wrong = dcgst("import", *paths, "-o", tmp_path / "g.store", "--kind", "size=date")
+    assert wrong.code == 2, wrong.err
+    done = dcgst("import", *paths, "-o", tmp_path / "g.store", "--kind", "size=number")
+    assert "in row 137" in done.err + done.out, "the refused import is replaced"
+
+
+def test_a_batch_without_add_is_recognized(files, tmp_path):
+    nodes, edges, _ = files
+    dcgst("fit", nodes, edges, "--label", "kind", "--method", "em", "-o", tmp_path / "run")
+    header, first, *_ = nodes.read_text().splitlines()
+    (tmp_path / "new.csv").write_text(f"{header}\nnew{first[first.index(',') :]}\n")
+    ends = edges.read_text().splitlines()[0]
+    known = first.split(",")[0]
+    (tmp_path / "links.csv").write_text(f"{ends}\nnew,{known}{',1' * (ends.count(',') - 1)}\n")
+    done = dcgst("predict", tmp_path / "run", tmp_path / "new.csv", tmp_path / "links.csv")
+    assert done.code == 2
+    assert "if the tables have new nodes only, use --add" in done.err

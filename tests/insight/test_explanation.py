@@ -119,7 +119,7 @@ def test_a_node_without_a_path_to_a_label():
     cut = Graph.from_edges([[0], [1]], np.eye(7), LABELS, ids=list("abcdefg"), class_names=NAMES)
     found = explain(replace(run, graph=cut), "a")
     assert found.labeled == []
-    assert found.summary[-1] == "It is not connected to any given label."
+    assert found.summary[-1] == "No given label is near it in the graph."
 
 
 def test_candidacies_hold_the_candidates_and_the_shift_of_the_stage():

@@ -141,3 +141,12 @@ def test_exchanged_tables_are_named(write_tables):
 def test_wrong_column_names_are_errors(write_tables, columns, message):
     with pytest.raises(InputError, match=message):
         read(*write_tables(), columns)
+
+
+def test_a_column_of_texts_is_no_label_column(write_tables):
+    rows = "".join(f"{i},{i % 7},comment {i}\n" for i in range(150))
+    paths = write_tables(f"id,size,note\n{rows}", "source,target\n1,2\n")
+    with pytest.raises(
+        InputError, match=r"'note' has 150 classes in 150 labels, most of them once"
+    ):
+        read(*paths, Columns(label="note"))

@@ -135,3 +135,18 @@ def test_two_queries_are_two_kinds_of_edges(tmp_path):
         )
     queries = [Query(f"sqlite:///{path}", f"select * from {name}") for name in "abn"]
     assert list(read(queries[2], queries[:2]).relations) == ["edges 1", "edges 2"]
+
+
+def test_one_of_several_tables_may_be_empty(tables, tmp_path):
+    """A night without payments."""
+    both = [tables / "follows.csv", tables / "pays.csv"]
+    run = fit(read(tables / "nodes.csv", both), tmp_path / "run", EM())
+    (tables / "none.csv").write_text("from,to,weight\n")
+    found = read(tables / "nodes.csv", [tables / "follows.csv", tables / "none.csv"])
+    assert "the edge table none has no rows" in found.notes
+    assert list(found.relations) == ["follows"]
+    assert (
+        len(run.predict(tables / "nodes.csv", [tables / "follows.csv", tables / "none.csv"])) == 4
+    )
+    with pytest.raises(InputError, match="has a header but no rows"):
+        read(tables / "nodes.csv", [tables / "none.csv"])

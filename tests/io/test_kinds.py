@@ -10,8 +10,9 @@ import pytest
 
 from dcgst.io.encoders.cells import Cells
 from dcgst.io.encoders.fitting import fit_column
-from dcgst.io.encoders.kinds import KINDS, UNUSED, guess_kind
+from dcgst.io.encoders.kinds import DAY_FIRST, KINDS, MONTH_FIRST, UNUSED, guess_kind
 from dcgst.io.encoders.numbers import NumberFormat
+from dcgst.io.encoders.numeric import days_of
 
 SHAPES = json.loads((Path(__file__).parent.parent / "data" / "columns.json").read_text("utf-8"))
 """Values of a column by ``name|expected kind|description``."""
@@ -28,7 +29,7 @@ def test_the_kind_of_a_column_is_recognized(shape):
 
 def test_there_are_at_least_thirty_shapes_and_every_kind():
     assert len(SHAPES) >= 30
-    assert {shape.split("|")[1] for shape in SHAPES} == {*KINDS, UNUSED}
+    assert {shape.split("|")[1] for shape in SHAPES} | {DAY_FIRST, MONTH_FIRST} == {*KINDS, UNUSED}
 
 
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if "|ignore|" not in shape])
@@ -137,3 +138,25 @@ def test_a_value_that_is_neither_true_nor_false_is_unknown():
 def test_units_that_differ_in_letter_case_only():
     power = NumberFormat.of(["5 mW", "2 W", "1 MW"])
     assert [power.parse(text) for text in ("5 mW", "2 W", "1 MW")] == [0.005, 2, 1e6]
+
+
+def test_dates_in_several_formats():
+    texts = ["2021-03-04", "05.01.2012", "Jan 5, 2012", "31.12.2020", "2020-02-01", "7 May 2019"]
+    guess = guess_kind(Cells.of("signup", texts))
+    assert (guess.kind, guess.form) == ("date", "several formats, day first")
+    assert (
+        guess_kind(Cells.of("signup", ["red", "05.01.2012", "blue", "2020-02-01"])).kind != "date"
+    )
+
+
+def test_the_order_of_day_and_month_can_be_given():
+    texts = ["03/04/2021", "05/06/2021", "01/02/2022", "2021-08-09"]
+    cells = Cells.of("day", texts)
+    days = {}
+    for kind in (DAY_FIRST, MONTH_FIRST):
+        encoder, _ = fit_column(cells, kind)
+        assert encoder.kind == "date"
+        days[kind] = [days_of(text, encoder.form) for text in texts]
+    assert days[DAY_FIRST][0] == days_of("2021-04-03", "year first")
+    assert days[MONTH_FIRST][0] == days_of("2021-03-04", "year first")
+    assert days[DAY_FIRST][3] == days[MONTH_FIRST][3]

@@ -24,6 +24,9 @@ from dcgst.errors import InputError
 from dcgst.text import printable
 from dcgst.version import VERSION
 
+JSON_LOGS = "--json-logs"
+"""May stand before or after the command."""
+
 VERBS = {
     "demo": "Show the cost of biased labels, and the gain by DC-GST, on built-in data.",
     "import": "Make a store of large tables, for all other commands.",
@@ -116,7 +119,7 @@ def options(
         str | None, typer.Option(metavar="SIZE", help="Memory to use at most, like 4GB.")
     ] = None,
     json_logs: Annotated[
-        bool, typer.Option("--json-logs", help="Print messages and errors as JSON lines.")
+        bool, typer.Option(JSON_LOGS, help="Print messages and errors as JSON lines.")
     ] = False,
     version: Annotated[
         bool,
@@ -140,9 +143,11 @@ def main() -> None:
     with contextlib.suppress(OSError):  # the folder may have been deleted
         sys.path.append(os.getcwd())  # for --import MODULE and package.module:Class
     warnings.showwarning = _show_warning  # type: ignore[assignment]
-    write_json_logs("--json-logs" in sys.argv)  # errors before the options are read, too
+    write_json_logs(JSON_LOGS in sys.argv)  # errors before the options are read, too
     try:
-        app(expand(sys.argv[1:], tuple(VERBS)), prog_name="dcgst")
+        arguments = [word for word in sys.argv[1:] if word != JSON_LOGS]
+        logs = [JSON_LOGS] if JSON_LOGS in sys.argv else []
+        app([*logs, *expand(arguments, tuple(VERBS))], prog_name="dcgst")
     except InputError as error:
         _fail(f"Error: {error}", BAD_INPUT)
     except SystemExit as stop:

@@ -38,6 +38,11 @@ def expand(arguments: Sequence[str], verbs: Sequence[str]) -> list[str]:
                 raise InputError(f"{OPTION} needs a file")
             path = rest.pop(place + 1)
         del rest[place]
+        if rest and not rest[0].startswith("-") and INPUTS in _content(Path(path), verb):
+            raise InputError(
+                f"{path} has {INPUTS} already; remove {rest[0]!r} from the command line, or "
+                f"{INPUTS} from the file"
+            )
         given = {word.partition("=")[0] for word in rest if word.startswith("--")}
         return [*arguments[: start + 1], *read_options(Path(path), verb, given), *rest]
     return list(arguments)
@@ -54,6 +59,17 @@ def read_options(path: Path, verb: str, replaced: Collection[str] = ()) -> list[
     Raises:
         InputError: if the file cannot be read, or has no options of the command.
     """
+    given = _content(path, verb)
+    inputs = given.pop(INPUTS, [])
+    words = [str(value) for value in (inputs if isinstance(inputs, list) else [inputs])]
+    for key, value in given.items():
+        option = _option(path, key, value)
+        words += option if not option or option[0] not in replaced else []
+    return words
+
+
+def _content(path: Path, verb: str) -> dict[str, Any]:
+    """The options of a command and those of all commands in a file."""
     try:
         content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -61,16 +77,10 @@ def read_options(path: Path, verb: str, replaced: Collection[str] = ()) -> list[
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path} cannot be read as TOML: {error}") from error
     top = {key: value for key, value in content.items() if not isinstance(value, dict)}
-    own = content.get(verb, {})
-    given = {**top, **own}
+    given = {**top, **content.get(verb, {})}
     if not given:
         raise InputError(f"{path} has no options of {verb}; add a table [{verb}]")
-    inputs = given.pop(INPUTS, [])
-    words = [str(value) for value in (inputs if isinstance(inputs, list) else [inputs])]
-    for key, value in given.items():
-        option = _option(path, key, value)
-        words += option if not option or option[0] not in replaced else []
-    return words
+    return given
 
 
 def _option(path: Path, key: str, value: Any) -> list[str]:

@@ -14,6 +14,8 @@ from dcgst.io import Input
 from dcgst.runs.checks import check_graph
 
 MOST_CLASSES = 20
+FEW_EDGES = 10
+"""With fewer edges between labeled nodes, their homophily is not shown."""
 """Maximum number of classes to print."""
 
 
@@ -37,7 +39,9 @@ def command(
 def _show(found: Diagnosis) -> None:
     console.print(f"\n[bold]{cell(found.headline)}[/bold]\n", highlight=False)
     homophily = "unknown, there are none"
-    if found.homophily is not None:
+    if found.homophily is not None and found.labeled_edges < FEW_EDGES:
+        homophily = f"unknown, there are only {found.labeled_edges}"
+    elif found.homophily is not None:
         homophily = f"{found.homophily:.0%} of {found.labeled_edges}"
         homophily += f"; by chance {found.homophily_by_chance:.0%}"
     counts = [f"{name} {n}" for name, n in found.counts.items()]

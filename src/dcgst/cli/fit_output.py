@@ -95,10 +95,10 @@ def fit_and_show(
         say(f"Interrupted. Repeat the command with --resume to continue in {out}.", errors)
         raise typer.Exit(130) from None
     with progress("report", 1.0, quiet or json):
-        diagnosis = None if json and not report else diagnose(run.graph, run.chosen_labels)
+        diagnosis = diagnose(run.graph, run.chosen_labels)
         page = write_report(run, diagnosis=diagnosis) if report else None
-    if json or diagnosis is None:
-        print_json(_facts(run))
+    if json:
+        print_json(_facts(run, diagnosis))
         return
     _show(run, diagnosis)
     unused = [note for note in run.info["notes"] if "not used: " in note]
@@ -116,7 +116,7 @@ def fit_and_show(
         say(f"Next: dcgst audit {out} -n 30, dcgst suggest {out} -n 10, dcgst explain {out} ID")
 
 
-def _facts(run: Run) -> dict[str, object]:
+def _facts(run: Run, diagnosis: Diagnosis) -> dict[str, object]:
     return {
         "folder": str(run.folder),
         "method": run.info["method"],
@@ -128,7 +128,7 @@ def _facts(run: Run) -> dict[str, object]:
         "expert_weights": run.info["expert_weights"],
         "expectation": run.info["expectation"],
         "relations": run.info["relations"],
-        "warnings": prediction_warnings(run),
+        "warnings": [*diagnosis.warnings, *prediction_warnings(run)],
         "seconds": run.info["seconds"],
     }
 

@@ -78,8 +78,8 @@ KindOption = Annotated[
     typer.Option(
         "--kind",
         metavar="COLUMN=KIND",
-        help="What a column contains: number, flag, date, category, code, list, text, string; may "
-        "be repeated, or comma-separated.",
+        help="What a column contains: number, flag, date (or day-first, month-first), category, "
+        "code, list, text, string; may be repeated, or comma-separated.",
     ),
 ]
 DelimiterOption = Annotated[

@@ -237,5 +237,5 @@ def _neighborhood_summary(found: Explanation) -> list[str]:
             f"Of the labels nearby, {weight:.0%} (weighted by PageRank) are {found.predicted}."
         )
     else:
-        lines.append("It is not connected to any given label.")
+        lines.append("No given label is near it in the graph.")
     return lines

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dcgst.errors import InputError
+from dcgst.errors import EmptyTableError, InputError
 from dcgst.io.table import Table, cell_text, clean_cells
 from dcgst.memory import check_memory
 
@@ -40,7 +40,7 @@ def table_from_arrow(table: Any, path: Path) -> Table:
     """
     check_header([str(name) for name in table.column_names], path)
     if table.num_rows == 0:
-        raise InputError(f"{path} has no rows; at least one row is required")
+        raise EmptyTableError(f"{path} has no rows; at least one row is required")
     check_memory(
         CELL_BYTES * table.num_rows * table.num_columns,
         f"{path} needs",
@@ -58,7 +58,7 @@ def table_from_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], path: P
     check_header(names, path)
     values = list(zip(*rows, strict=True))
     if not values:
-        raise InputError(f"{path} has no rows; at least one row is required")
+        raise EmptyTableError(f"{path} has no rows; at least one row is required")
     columns = {
         name: [cell_text(path, name, value) for value in column]
         for name, column in zip(names, values, strict=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dcgst.errors import InputError
+from dcgst.errors import EmptyTableError, InputError
 from dcgst.io.columns import Columns
 from dcgst.io.edge_columns import NO_COLUMN, describe_edge_columns, resolve_edge_columns
 from dcgst.io.edges import Edges, has_header, header_as_row, read_edges
@@ -22,13 +22,16 @@ ROLES = ("source", "target", "weight", "edge_type", "edge_time")
 
 @dataclass(frozen=True)
 class EdgeTables:
-    """Edge tables by name; the name is the kind of edges if there are several."""
+    """Edge tables by name, None if a table is empty.
 
-    tables: Mapping[str, Table]
+    The name is the kind of edges if there are several.
+    """
+
+    tables: Mapping[str, Table | None]
 
     @property
     def first(self) -> Table:
-        return next(iter(self.tables.values()))
+        return next(table for table in self.tables.values() if table is not None)
 
 
 def open_edge_tables(edges: Any, delimiter: str | None) -> EdgeTables:
@@ -47,12 +50,15 @@ def open_edge_tables(edges: Any, delimiter: str | None) -> EdgeTables:
             sources[name] = source
     if not sources:
         raise InputError("a node table needs at least one edge table")
-    return EdgeTables(
-        {
-            name: open_table(source, delimiter, "edges", header_required=False)
-            for name, source in sources.items()
-        }
-    )
+    tables: dict[str, Table | None] = {}
+    for name, source in sources.items():
+        try:
+            tables[name] = open_table(source, delimiter, "edges", header_required=False)
+        except EmptyTableError:
+            tables[name] = None
+            if not any(tables.values()) and len(tables) == len(sources):
+                raise
+    return EdgeTables(tables)
 
 
 def _name_of(source: Any, number: int) -> str:
@@ -84,6 +90,10 @@ def read_edge_tables(
     notes: list[str] = []
     roles: dict[str, dict[str, Any]] = {}
     for name, table in found.tables.items():
+        if table is None:
+            notes.append(f"the edge table {name} has no rows")
+            roles[name] = dict(columns.tables.get(name, {}))
+            continue
         if not has_header(table, ids):
             table = header_as_row(table)
             notes.append(f"{table.path.name} has no header: its first line is read as an edge")
@@ -127,7 +137,8 @@ def _check_named(columns: Columns, found: EdgeTables) -> None:
     for name in (getattr(columns, role) for role in ROLES):
         if name in (None, NO_COLUMN):
             continue
-        if not any(name in table.columns for table in found.tables.values()):
+        tables = [table for table in found.tables.values() if table is not None]
+        if not any(name in table.columns for table in tables):
             raise InputError(f"none of the edge tables has a column {name!r}")
 
 
@@ -149,7 +160,7 @@ def _fixed(roles: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Roles to store: what was not found is not guessed again."""
     optional = ("weight", "edge_type")
     return {
-        name: {**own, **{role: own[role] or NO_COLUMN for role in optional}}
+        name: {**own, **{role: own.get(role) or NO_COLUMN for role in optional}}
         for name, own in roles.items()
     }
 

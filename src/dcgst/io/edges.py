@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dcgst.errors import InputError
+from dcgst.errors import InputError, UnknownNodeError
 from dcgst.graph.checks import MAX_MAGNITUDE
 from dcgst.io.edge_columns import EdgeColumns
 from dcgst.io.encoders.cells import Cells
@@ -80,9 +80,10 @@ def read_edges(
     if unknown.any() and not drop_unknown:
         row = int(unknown.argmax())
         unknown_id = ends[0 if pairs[0, row] < 0 else 1][row]
-        raise InputError(
+        raise UnknownNodeError(
             f"{edges.where(row)}: no node has the id {unknown_id!r}"
-            f"{_suggest_id(unknown_id, position)}; fix it, or drop such edges with --drop-unknown"
+            f"{_suggest_id(unknown_id, position)}; fix it, or drop such edges with --drop-unknown",
+            unknown_id,
         )
     rows = np.flatnonzero(~unknown)
     pairs = pairs[:, rows]
@@ -137,10 +138,11 @@ def _read_weights(edges: Table, column: str, rows: NDArray[np.int64]) -> NDArray
     invalid = np.flatnonzero(np.isnan(weights) | (weights < 0))
     if len(invalid):
         row = rows[invalid[0]]
+        others = f" ({len(invalid):,} such rows)" if len(invalid) > 1 else ""
         raise InputError(
             f"{edges.where(row)}: the edge weight in column {column!r} must be a number that is "
-            f"not negative, got {edges.column(column)[row]!r}; fix it, remove the edge, or use "
-            "--weight none to ignore the column"
+            f"not negative, got {edges.column(column)[row]!r}{others}; fix it, remove the edge, or "
+            "use --weight none to ignore the column"
         )
     return weights
 

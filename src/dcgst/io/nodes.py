@@ -53,10 +53,15 @@ def read_ids(nodes: Table, column: str) -> list[str]:
         if node_id in first_row:
             raise InputError(
                 f"{nodes.where(row)}: the id {node_id!r} is repeated, it is also in "
-                f"{nodes.position(first_row[node_id])}; ids must be unique"
+                f"{nodes.position(first_row[node_id])}; ids must be unique, and spaces around "
+                "them do not count"
             )
         first_row[node_id] = row
     return ids
+
+
+MANY_CLASSES = 100
+"""With more classes, most must have several labels."""
 
 
 def read_labels(nodes: Table, column: str | None, class_names: Sequence[str] | None) -> Labels:
@@ -73,6 +78,7 @@ def read_labels(nodes: Table, column: str | None, class_names: Sequence[str] | N
     values = [""] * len(nodes) if column is None else nodes.column(column)
     if class_names is None:
         class_names = sorted({value for value in values if value}, key=natural_order)
+        check_label_column(nodes, column, values, len(class_names))
     code = {"": UNKNOWN} | {name: index for index, name in enumerate(class_names)}
     for row, value in enumerate(values):
         if value not in code:
@@ -82,6 +88,18 @@ def read_labels(nodes: Table, column: str | None, class_names: Sequence[str] | N
             )
     codes = np.array([code[value] for value in values], dtype=np.int64)
     return Labels(tuple(class_names), codes)
+
+
+def check_label_column(
+    nodes: Table, column: str | None, values: Sequence[str], num_classes: int
+) -> None:
+    """Raise if most classes have one label: then the column holds names or texts."""
+    count = sum(bool(value) for value in values)
+    if num_classes > MANY_CLASSES and num_classes > count / 2:
+        raise InputError(
+            f"{nodes.path}: column {column!r} has {num_classes:,} classes in {count:,} labels, "
+            "most of them once; name the column of the classes with --label"
+        )
 
 
 def describe_classes(class_names: Iterable[str]) -> list[str]:

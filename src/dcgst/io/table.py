@@ -96,7 +96,7 @@ class Table:
     def _check_number(self, row: int, name: str, text: str) -> None:
         number = parse_number(text)
         if number is None:
-            fix = "fix the value, or leave the cell empty"
+            fix = "fix the value"
             if is_decimal_comma(text):
                 fix = "write a decimal point instead of a decimal comma"
             raise InputError(
@@ -105,8 +105,7 @@ class Table:
         if abs(number) > MAX_MAGNITUDE:
             raise InputError(
                 f"{self.where(row)}: column {name!r} must contain finite numbers of magnitude at "
-                f"most {MAX_MAGNITUDE:g}, got {text[:40]!r}; leave the cell empty if the value is "
-                "unknown"
+                f"most {MAX_MAGNITUDE:g}, got {text[:40]!r}; fix the value"
             )
 
 

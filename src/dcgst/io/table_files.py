@@ -10,7 +10,7 @@ import os
 from collections import Counter
 from pathlib import Path
 
-from dcgst.errors import InputError
+from dcgst.errors import EmptyTableError, InputError
 from dcgst.io.arrow import CELL_BYTES, table_from_arrow
 from dcgst.io.files import GZIP, open_file, read_bytes
 from dcgst.io.table import Table, cell_text, clean_cells
@@ -25,6 +25,10 @@ HEAD, HEAD_ROWS = 1 << 20, 1000
 
 MEMORY_FACTOR = 15.0
 """Memory of a parsed CSV file as a multiple of its size."""
+
+
+DATABASES = {"sqlite": (0, b"SQLite format 3"), "duckdb": (8, b"DUCK")}
+"""How files of databases are recognized: a position, and the bytes there."""
 
 
 def read_table(path: Path, delimiter: str | None = None, *, header_required: bool = True) -> Table:
@@ -125,7 +129,7 @@ def _csv_table(path: Path, text: str, delimiter: str, header_required: bool) -> 
         names = column_names(len(names))
     names = _check_header(path, names, DELIMITERS.get(delimiter, repr(delimiter)))
     if not rows:
-        raise InputError(f"{path} has a header but no rows; at least one row is required")
+        raise EmptyTableError(f"{path} has a header but no rows; at least one row is required")
     for line, row in rows:
         if len(row) != len(names):
             raise InputError(
@@ -145,6 +149,12 @@ def _decode(path: Path, content: bytes) -> str:
         except UnicodeDecodeError as error:
             raise InputError(f"{path} is not valid UTF-16; save the file as UTF-8") from error
     content = content.removeprefix(codecs.BOM_UTF8)
+    for scheme, (position, magic) in DATABASES.items():
+        if content[position:].startswith(magic):
+            raise InputError(
+                f"{path} is a database; write {scheme}:///{path} and two queries, --nodes and "
+                "--edges"
+            )
     if 0 in content:
         line = content.count(b"\n", 0, content.index(0)) + 1
         what = f"has a byte of value zero in line {line} and is not a text file"
@@ -226,14 +236,15 @@ def _head_of_parquet(path: Path) -> Table:
 
 def _read_folder(path: Path) -> Table:
     """A Parquet data set in several files."""
-    if not any(path.rglob("*.parquet")):
+    files = sorted(path.rglob("*.parquet"))
+    if not files:
         raise InputError(f"{path} is a folder; a file is required, or a folder of Parquet files")
     try:
         import pyarrow.dataset as dataset
     except ImportError as error:
         raise InputError(f"reading {path} requires pyarrow: pip install 'dcgst[io]'") from error
     try:
-        table = dataset.dataset(path, format="parquet", partitioning="hive").to_table()
+        table = dataset.dataset(files, format="parquet", partitioning="hive").to_table()
     except (OSError, ValueError) as error:
         raise InputError(f"{path} is not a valid Parquet data set: {error}") from error
     return table_from_arrow(table, path)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dcgst.errors import InputError
+from dcgst.errors import InputError, UnknownNodeError
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.io import Columns, FeatureEncoder, Input, read
 from dcgst.io.batch import read_batch
@@ -135,15 +135,22 @@ def read_other(
     if is_hetero(nodes):
         found = read_hetero(nodes, run.graph.name)
     else:
-        found = read(
-            nodes,
-            edges,
-            Columns.from_json(run.info["columns"]) if encoder else None,
-            delimiter=delimiter,
-            drop_unknown=drop_unknown,
-            encoder=encoder,
-            labels_needed=False,
-        )
+        try:
+            found = read(
+                nodes,
+                edges,
+                Columns.from_json(run.info["columns"]) if encoder else None,
+                delimiter=delimiter,
+                drop_unknown=drop_unknown,
+                encoder=encoder,
+                labels_needed=False,
+            )
+        except UnknownNodeError as error:
+            if run.graph.find([error.node_id])[0] < 0:
+                raise
+            raise InputError(
+                f"{error}; it is a node of the run: if the tables have new nodes only, use --add"
+            ) from error
     if (found.encoder is None) != (encoder is None):
         expected = "node and edge tables" if encoder else "a graph with a feature matrix"
         raise InputError(f"this run was fitted on {expected}; the new graph must be the same")

@@ -55,8 +55,15 @@ FORMATS = (
     "digits",
     "epoch",
     "clock",
+    "several formats, day first",
+    "several formats, month first",
 )
 """How dates are written. ``epoch``: seconds or milliseconds since 1970; ``clock``: a time alone."""
+
+MIXED = {"day first": FORMATS[-2], "month first": FORMATS[-1]}
+"""Columns with several formats, by how dates like 3/4/2024 are read."""
+
+SINGLE = FORMATS[:-2]
 
 FIRST_YEAR, LAST_YEAR = 1800, 2200
 LONGEST = 50
@@ -94,7 +101,7 @@ def date_format(texts: Iterable[str], share: float = 0.9) -> str | None:
     texts = list(texts)
     counts = {
         form: sum(parse_date(text, form) is not None for text in texts)
-        for form in FORMATS
+        for form in SINGLE
         if any(parse_date(text, form) is not None for text in texts[:20])
     }
     if not counts:
@@ -102,7 +109,12 @@ def date_format(texts: Iterable[str], share: float = 0.9) -> str | None:
     slashes = sum("/" in text for text in texts) > len(texts) / 2
     preferred = "month first" if slashes else "day first"
     best = max(counts, key=lambda form: (counts[form], form == preferred))
-    return best if counts[best] >= share * len(texts) else None
+    if counts[best] >= share * len(texts):
+        return best
+    days_first = counts.get("day first", 0) >= counts.get("month first", 0) and not slashes
+    several = MIXED["day first" if days_first else "month first"]
+    parsed = sum(parse_date(text, several) is not None for text in texts)
+    return several if parsed >= share * len(texts) else None
 
 
 def _moment(year: int, month: int, day: int, time: tuple[str | None, ...]) -> datetime:
@@ -182,6 +194,15 @@ def _epoch(text: str) -> datetime | None:
     return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
 
 
+def _mixed(text: str, order: tuple[str, str]) -> datetime | None:
+    """Formats with years of four digits or names of months; the second order if the first fails."""
+    for form in ("year first", "month name", *order):
+        found = parse_date(text, form)
+        if found is not None:
+            return found
+    return None
+
+
 def _clock(text: str) -> datetime | None:
     match = _CLOCK.fullmatch(text)
     return match and _moment(1970, 1, 1, (*match.groups(), None))
@@ -196,4 +217,6 @@ _PARSERS: dict[str, Callable[[str], datetime | None]] = {
     "digits": _digits,
     "epoch": _epoch,
     "clock": _clock,
+    MIXED["day first"]: lambda text: _mixed(text, ("day first", "month first")),
+    MIXED["month first"]: lambda text: _mixed(text, ("month first", "day first")),
 }

@@ -83,7 +83,7 @@ def fit_column(cells: Cells, kind: str | None = None) -> Fitted:
     elif not cells.values:
         guess = kinds.Guess(kinds.UNUSED, reason="all values are missing")
     else:
-        guess = kinds.Guess(kind, kinds.form_of(kind, cells))
+        guess = kinds.given_kind(kind, cells)
     if guess.kind == kinds.UNUSED:
         return None, f"not used: {guess.reason or 'as you asked'}"
     column, reason = _FITTERS[guess.kind](cells, guess)

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 
 from dcgst.io.encoders import tokens
 from dcgst.io.encoders.cells import Cells
-from dcgst.io.encoders.dates import date_format
+from dcgst.io.encoders.dates import MIXED, date_format
 from dcgst.io.encoders.numbers import NumberFormat
 
 NUMBER, FLAG, DATE = "number", "flag", "date"
 CATEGORY, CODE, LIST, TEXT, STRING = "category", "code", "list", "text", "string"
 UNUSED = "ignore"
 
-KINDS = (NUMBER, FLAG, DATE, CATEGORY, CODE, LIST, TEXT, STRING)
-"""What a column can contain."""
+DAY_FIRST, MONTH_FIRST = "day-first", "month-first"
+KINDS = (NUMBER, FLAG, DATE, DAY_FIRST, MONTH_FIRST, CATEGORY, CODE, LIST, TEXT, STRING)
+"""What a column can contain; dates also with the order of day and month."""
 
 MOST = 0.9
 """Share of the distinct values that must look like a kind."""
@@ -113,6 +114,13 @@ def guess_kind(cells: Cells) -> Guess:
         if found is not None:
             return found
     return Guess(STRING, "n-grams")
+
+
+def given_kind(kind: str, cells: Cells) -> Guess:
+    """A column of a kind that the user has named."""
+    if kind in (DAY_FIRST, MONTH_FIRST):
+        return Guess(DATE, MIXED[kind.replace("-", " ")])
+    return Guess(kind, form_of(kind, cells))
 
 
 def form_of(kind: str, cells: Cells) -> str:

@@ -174,12 +174,14 @@ def _prepare(out: Path, plan: Plan, overwrite: bool) -> Path:
         raise InputError(f"{out} exists already; use --overwrite, or another name")
     if begun.exists() and not overwrite:
         before = json.loads(begun.read_text())
-        if before["nodes"] != plan.identity()["nodes"]:
+        if before["nodes"] != plan.identity()["nodes"] and not (work / "features.json").exists():
+            overwrite = True  # nothing that took long is lost
+        elif before["nodes"] != plan.identity()["nodes"]:
             raise InputError(
                 f"{out} holds an interrupted import of another node table, or with other options; "
                 "use --overwrite to replace it"
             )
-        if before != plan.identity():  # ids and features stay valid
+        elif before != plan.identity():  # ids and features stay valid
             for step in ("edges", "digest"):
                 (work / f"{step}.json").unlink(missing_ok=True)
             write_text(begun, json.dumps(plan.identity()))

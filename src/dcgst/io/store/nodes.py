@@ -72,7 +72,7 @@ def check_ids(job: Job, id_text: str) -> None:
         node_id, first, last = repeated
         raise InputError(
             f"{path}, row {last}: the id {node_id!r} is repeated, it is also in row {first}; "
-            "ids must be unique"
+            "ids must be unique, and spaces around them do not count"
         )
 
 
@@ -155,14 +155,18 @@ def is_plain(column: ColumnEncoder) -> TypeGuard[NumberEncoder]:
 
 def some_rows(job: Job, names: Sequence[str]) -> Table:
     """Some rows, the same each time."""
-    chosen = ", ".join(f"{clean(name)} as {name_of(name)}" for name in names) or "1 as nothing"
-    query = f"select {chosen} from nodes using sample reservoir({SAMPLE} rows) repeatable (0)"
+    chosen = "".join(f", {clean(name)} as {name_of(name)}" for name in names)
+    numbered = f"(select row_number() over () as dcgst_place{chosen} from nodes)"
+    query = (
+        f"select * from (select * from {numbered} using sample reservoir({SAMPLE} rows) "
+        "repeatable (0)) order by dcgst_place"
+    )
     found = job.database.arrow(query)
     columns = {
         name: ["" if value is None else value for value in found[name].to_pylist()]
         for name in names
     }
-    return Table(job.plan.nodes, columns, range(1, found.num_rows + 1), unit="row")
+    return Table(job.plan.nodes, columns, found["dcgst_place"].to_pylist(), unit="row")
 
 
 def is_sparse(job: Job, encoder: FeatureEncoder) -> bool:

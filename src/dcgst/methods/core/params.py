@@ -95,12 +95,15 @@ def parse_shares(name: str, text: str) -> dict[str, float]:
     Example:
         >>> parse_shares("prior", "fraud=0.06, ok=0.94")
         {'fraud': 0.06, 'ok': 0.94}
+        >>> parse_shares("prior", "fraud=6%")
+        {'fraud': 0.06}
     """
     shares = {}
     for part in text.split(","):
         key, _, value = (piece.strip() for piece in part.rpartition("="))
         try:
-            shares[key] = float(value)
+            percent = value.endswith("%")
+            shares[key] = float(value.removesuffix("%")) / (100 if percent else 1)
         except ValueError:
             key = ""
         if not key:
