@@ -65,6 +65,9 @@ PASS_THROUGH = {
 """``config`` takes the options of another command."""
 
 
+CONFIG_HELP = "--config FILE reads options from a TOML file; dcgst config writes one."
+
+
 class LazyGroup(TyperGroup):
     """A group of verbs, each in a module ``dcgst.cli.VERB`` with a function ``command``.
 
@@ -81,7 +84,8 @@ class LazyGroup(TyperGroup):
         module = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
         settings = PASS_THROUGH if cmd_name == "config" else {}
         function = importlib.import_module(f"dcgst.cli.{module}").command
-        verb.command(cmd_name, context_settings=settings)(function)
+        epilog = None if cmd_name == "config" else CONFIG_HELP
+        verb.command(cmd_name, context_settings=settings, epilog=epilog)(function)
         return typer.main.get_command(verb)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

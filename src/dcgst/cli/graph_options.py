@@ -65,7 +65,7 @@ HalfLifeOption = Annotated[
 ]
 DirectedOption = Annotated[
     bool,
-    typer.Option("--directed", help="Tell sources and targets of edges apart."),
+    typer.Option("--directed", help="Distinguish sources and targets of edges."),
 ]
 FeaturesOption = Annotated[
     str | None, typer.Option("--features", help="Columns to use, comma-separated; default all.")

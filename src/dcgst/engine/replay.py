@@ -45,7 +45,7 @@ class Repeated:
             return self.step()
         with torch.cuda.device(self.device):
             if self.calls <= WARM_UP:
-                return self._call_beside()
+                return self._call_in_side_stream()
             if self.graph is None and not self._capture():
                 return self.step()
             assert self.graph is not None
@@ -53,7 +53,7 @@ class Repeated:
             self.graph.replay()
             return self.result.clone()
 
-    def _call_beside(self) -> Tensor:
+    def _call_in_side_stream(self) -> Tensor:
         """Call the step in another CUDA stream, as it will be when it is captured."""
         current, beside = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
         beside.wait_stream(current)

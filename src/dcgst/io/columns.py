@@ -31,7 +31,7 @@ class Columns:
         half_life: days after which an edge counts half, with ``edge_time``.
         weight_scale: weights w are replaced by ``log2(1 + w / weight_scale)``; zero for no change.
             None: the median weight if the weights are skewed.
-        directed: whether sources and targets of edges are told apart.
+        directed: whether sources and targets of edges are distinguished.
         tables: roles of the columns of each of several edge tables, found in the fit.
         features: columns to use as features. None: all other columns of the node table.
         ignore: columns not to use as features.

@@ -1,4 +1,4 @@
-"""A Gaussian process on propagated features: learns which hops tell the classes apart."""
+"""A Gaussian process on propagated features: learns which hops separate the classes."""
 
 from __future__ import annotations
 

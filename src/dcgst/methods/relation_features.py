@@ -1,4 +1,4 @@
-"""Features of a node's neighbors in each kind of edges, kept apart."""
+"""Separate features of a node's neighbors in each kind of edges."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dcgst.numerics.normalize import random_walk
 def use_relations(
     graph: Graph, matrices: Mapping[str, sp.csr_array], relations: Sequence[Relation]
 ) -> Graph:
-    """The graph with its kinds of edges weighted, and with features of those that are kept apart.
+    """The graph with its kinds of edges weighted, and with the separate features of some of them.
 
     Args:
         graph: with the edges of all relations.
@@ -36,8 +36,8 @@ def add_relation_features(
 ) -> FeatureMatrix:
     """Append the means of the features over the neighbors in each relation.
 
-    Kinds of edges may say opposite things: friends are of the same class, buyers and sellers are
-    not. Their sum says nothing, but methods can learn from both if they are kept apart. Nothing is
+    Kinds of edges may contradict each other: friends are of the same class, buyers and sellers are
+    not. Their sum is not informative, but methods can learn from separate features. Nothing is
     learned here, so another graph gets the same columns.
 
     Args:

@@ -35,7 +35,7 @@ ERRORS = 2.0
 """A gain in likelihood counts if it is so many standard errors above zero."""
 
 FEW_LABELS = 20
-"""With fewer labels, relations are not told apart: differences by chance would look large."""
+"""With fewer labels, relations are not compared: differences by chance would look large."""
 
 FEW_EDGES = 10
 """With fewer edges between labeled nodes, their homophily is not shown."""
@@ -74,7 +74,7 @@ class Relation:
         size = f"{self.edges:,} edges, {self.coverage:.0%} of the nodes"
         used = f"weight {self.weight:.2f}" if self.weight else "left out"
         if self.own_features:
-            used = "kept apart as features"
+            used = "separate features"
         if self.homophily is None or self.labeled < FEW_EDGES:
             return f"relation {self.name}: {size}, {used}"
         same = f"homophily {self.homophily:.2f} (by chance {self.by_chance:.2f})"
@@ -88,12 +88,12 @@ def verdict(relations: Sequence[Relation]) -> str:
     apart = [relation.name for relation in relations if relation.own_features]
     if apart:
         return (
-            f"The kinds of edges {', '.join(apart)} are kept apart: features of the neighbors in "
-            "each predict left-out labels better than those of all neighbors"
+            f"The kinds of edges {', '.join(apart)} have separate features: they predict "
+            "left-out labels better than the features of all neighbors"
         )
     if all(relation.weight == 1 for relation in relations):
         alike = f"All {len(relations)} kinds of edges are used alike"
-        return f"{alike}: the labels do not tell them apart"
+        return f"{alike}: the labels show no difference between them"
     names = ", ".join(relation.name for relation in used)
     count = sum(relation.edges for relation in used)
     return f"Of {edges:,} edges, {count:,} are used ({names}): they predict left-out labels better"
@@ -109,8 +109,8 @@ def weigh_relations(
     or in all of them together. The weight of a relation is its gain in log-likelihood over features
     alone. The weights are used only if the weighted edges are better than all edges by more than
     :data:`ERRORS` standard errors; else, and with few labels, all relations have weight one. If the
-    relations that gain something are better kept apart, in the same sense, each gets features of
-    its own.
+    relations that gain something are better with separate features, in the same sense, each gets
+    features of its own.
 
     Args:
         graph: the graph, with the edges of all relations.
@@ -274,7 +274,7 @@ class _Sample:
         return self._left_out(dense)
 
     def log_likelihood_apart(self, relations: Mapping[str, sp.csr_array]) -> Tensor:
-        """The same with the neighbors in each relation kept apart."""
+        """The same with separate features of the neighbors in each relation."""
         blocks = {"features": self.x[self.nodes]}
         for name, matrix in relations.items():
             blocks[f"relation {name}"] = random_walk(matrix).T.tocsr()[self.nodes] @ self.x

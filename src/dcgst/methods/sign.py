@@ -13,7 +13,7 @@ from dcgst.nn.base import Backbone
 
 @dataclass(eq=False, kw_only=True)
 class SIGN(GCN):
-    """Train two layers on features of 0 to 3 hops, kept apart and computed once.
+    """Train two layers on features of 0 to 3 hops, concatenated and computed once.
 
     The idea of SIGN (Frasca et al., 2020, https://arxiv.org/abs/2004.11198), with the features of
     :class:`dcgst.numerics.propagation.Propagation`. Training needs the labeled rows only.

@@ -14,7 +14,7 @@ from dcgst.numerics.propagation import DIMENSIONS, HOPS, Propagation
 
 
 class SIGNBackbone(MLPBackbone):
-    """Two layers on features of 0 to 3 hops, kept apart and computed before the training.
+    """Two layers on features of 0 to 3 hops, concatenated and computed before the training.
 
     The weights and the projection of the features are learned on the graph of the fit and stored
     with the parameters, so that the network can be applied to other graphs.

@@ -76,7 +76,7 @@ class GraphTensors:
         device: where the tensors are.
         unscaled: ``(n, d)`` features as they are in the graph, for views and propagation, which
             weight columns first; default ``features``.
-        learned: from another graph; default: what this graph says.
+        learned: from another graph; default: learned from this graph.
     """
 
     nodes: Nodes = slice(None)

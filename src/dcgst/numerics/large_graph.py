@@ -34,7 +34,7 @@ Scale = Callable[[FeatureMatrix], FeatureMatrix]
 
 
 class LargeGraph(ByReference):
-    """A graph whose propagated features are kept in files or, if there is room, in memory.
+    """A graph whose propagated features are kept in files or, if it suffices, in memory.
 
     It computes the same as :class:`GraphTensors`, with blocks of columns and of rows instead of
     whole matrices.
@@ -46,7 +46,7 @@ class LargeGraph(ByReference):
         workspace: where matrices are kept.
         weighted: whether any edge weight differs from one.
         device: where blocks of columns and rows are computed; the matrices are not kept there.
-        learned: from another graph; default: what this graph says.
+        learned: from another graph; default: learned from this graph.
     """
 
     def __init__(

@@ -49,7 +49,7 @@ class Neighbors(ByReference):
     Args:
         adjacency: ``(n, n)`` symmetric, without self-loops; its arrays may be memory-mapped.
         weighted: whether any weight differs from one.
-        device: where sums are computed. On a GPU, the edges stay there if there is room.
+        device: where sums are computed. On a GPU, the edges stay there if memory suffices.
     """
 
     def __init__(

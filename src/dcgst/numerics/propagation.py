@@ -1,4 +1,4 @@
-"""Features propagated over the graph, kept apart by the number of hops."""
+"""Features propagated over the graph, one block for each number of hops."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Propagation:
 
     The blocks are the features themselves, their means over the neighbors after 1, 2 and 3 steps of
     a random walk without self-loops, their personalized PageRank mean, and the degree. Kept apart,
-    they allow a model to learn which of them tell the classes apart; a sum over hops, as in a GCN,
+    they allow a model to learn which of them separate the classes; a sum over hops, as in a GCN,
     assumes that neighbors are alike.
 
     Attributes:

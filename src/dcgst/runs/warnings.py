@@ -17,7 +17,7 @@ classes count as learnable."""
 
 
 def prediction_warnings(run: Run) -> list[str]:
-    """Warnings about class shares and about classes that cannot be told apart."""
+    """Warnings about class shares and about classes that cannot be distinguished."""
     pool = run.split.pool[0]
     if not pool.any():
         return []

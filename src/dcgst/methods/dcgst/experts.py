@@ -36,7 +36,7 @@ DESCRIPTIONS = {
     GCN.name: "graph convolutions: means over neighbors",
     MLP.name: "features, no edges",
     CorrectAndSmooth.name: "features, corrected by the labels of neighbors",
-    SIGN.name: "features of 0 to 3 hops, kept apart",
+    SIGN.name: "features of 0 to 3 hops, concatenated",
     LabelPropagation.name: "labels of neighbors, no features",
     EM.name: "clusters of all nodes, started from the labels",
     GaussianProcess.name: "similar labeled nodes, by features of 0 to 3 hops",
