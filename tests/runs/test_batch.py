@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
+from make_fraud import make_fraud_case
 
 from dcgst import DCGST, InputError, fit, open_run, read
+from dcgst.methods.relation_features import use_relations
+from dcgst.methods.relations import weigh_relations
 from tests.cli.helpers import dcgst
 
 OLD, NEW = 120, 30
@@ -95,3 +98,36 @@ def test_mistakes_are_named(run, tables, tmp_path):
     directed = replace(run, info={**run.info, "columns": {"directed": True}})
     with pytest.raises(InputError, match="new nodes can be added to a run that was fitted on"):
         directed.predict(tables / "new.csv", tables / "new_edges.csv", add=True)
+
+
+def test_a_batch_with_weighed_kinds_of_edges(tmp_path):
+    """The same as in tables of all nodes: factors of the fit are used."""
+    case = make_fraud_case(tmp_path, 800, seed=3)
+    header, *rows = case.nodes.read_text().splitlines()
+    old = [row for row in rows if int(row[1:6]) < 760]
+    new = [row for row in rows if int(row[1:6]) >= 760]
+    ends, *links = case.edges.read_text().splitlines()
+    within = [link for link in links if all(int(part[1:]) < 760 for part in link.split(",")[:2])]
+    others = [link for link in links if link not in set(within)]
+    for name, lines in (("old", old), ("new", new)):
+        (tmp_path / f"{name}.csv").write_text("\n".join([header, *lines]))
+    for name, lines in (("old_links", within), ("new_links", others)):
+        (tmp_path / f"{name}.csv").write_text("\n".join([ends, *lines]))
+    data = read(tmp_path / "old.csv", tmp_path / "old_links.csv")
+    relations = [
+        replace(own, weight=1.0 if own.name == "device" else 0.5, factor=factor)
+        for own, factor in zip(
+            weigh_relations(data.graph, data.relations, data.graph.labels >= 0),
+            (1.0, 0.3, 0.0),
+            strict=True,
+        )
+    ]
+    weighed = replace(data, weighed=tuple(asdict(own) for own in relations), relations={})
+    graph = use_relations(data.graph, data.relations, relations)
+    run = fit(replace(weighed, graph=graph), tmp_path / "run", DCGST(max_stages=1, epochs=10))
+    batch = run.predict(tmp_path / "new.csv", tmp_path / "new_links.csv", add=True)
+    everything = {row["id"]: row for row in run.predict(case.nodes, case.edges)}
+    assert len(batch) == 40
+    for row in batch:
+        expected = everything[row["id"]]["p(fraud)"]
+        assert row["p(fraud)"] == pytest.approx(expected, abs=2e-3)

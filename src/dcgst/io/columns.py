@@ -31,12 +31,14 @@ class Columns:
         half_life: days after which an edge counts half, with ``edge_time``.
         weight_scale: weights w are replaced by ``log2(1 + w / weight_scale)``; zero for no change.
             None: the median weight if the weights are skewed.
+        weight_mean: weights of one of several edge tables are divided by it. None: their mean.
         directed: whether sources and targets of edges are distinguished.
         tables: roles of the columns of each of several edge tables, found in the fit.
         features: columns to use as features. None: all other columns of the node table.
         ignore: columns not to use as features.
         kinds: what feature columns contain, by name: ``number``, ``flag``, ``date``,
-            ``category``, ``code``, ``list``, ``text`` or ``string``. Guessed for other columns.
+            ``day-first``, ``month-first`` (dates), ``category``, ``code``, ``list``, ``text`` or
+            ``string``. Guessed for other columns.
 
     Example:
         >>> Columns(label="topic", kinds={"year": "number", "title": "text"}).label
@@ -52,6 +54,7 @@ class Columns:
     edge_time: str | None = None
     half_life: float = 365.0
     weight_scale: float | None = None
+    weight_mean: float | None = None
     directed: bool = False
     tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     features: Sequence[str] | None = None

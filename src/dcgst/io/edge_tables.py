@@ -97,6 +97,7 @@ def read_edge_tables(
         if not has_header(table, ids):
             table = header_as_row(table)
             notes.append(f"{table.path.name} has no header: its first line is read as an edge")
+        mean = 0.0
         own = columns if not several else _of_table(columns, name, table)
         resolved = resolve_edge_columns(own, table)
         notes += describe_edge_columns(own, resolved, table)
@@ -108,10 +109,15 @@ def read_edge_tables(
             half_life=columns.half_life,
             weight_scale=own.weight_scale,
         )
+        if several and links.weights is not None:  # units may differ
+            mean = own.weight_mean or float(links.weights.mean()) or 1.0
+            links = replace(links, weights=links.weights / mean)
         notes += [f"{table.path.name}: {note}" if several else note for note in links.notes]
         parts.append(_named(links, name) if several else links)
         roles[name] = {key: value or getattr(own, key) for key, value in asdict(resolved).items()}
         roles[name]["weight_scale"] = links.weight_scale
+        if several:
+            roles[name]["weight_mean"] = mean
     if not several:
         return parts[0], next(iter(_fixed(roles).values())), notes
     if columns.edge_type == NO_COLUMN:
@@ -175,13 +181,9 @@ def _named(edges: Edges, name: str) -> Edges:
 
 
 def _join(parts: Sequence[Edges]) -> Edges:
-    """All edges; weights of each table are divided by their mean, as units may differ."""
     weighted = any(part.weights is not None for part in parts)
     weights = [
-        np.ones(part.pairs.shape[1])
-        if part.weights is None
-        else part.weights / (part.weights.mean() or 1.0)
-        for part in parts
+        np.ones(part.pairs.shape[1]) if part.weights is None else part.weights for part in parts
     ]
     return Edges(
         np.concatenate([part.pairs for part in parts], axis=1),

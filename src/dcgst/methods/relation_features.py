@@ -23,12 +23,20 @@ def use_relations(
         matrices: ``(n, n)`` symmetric adjacency of each relation of this graph.
         relations: what was found about the relations in the fit.
     """
-    combined = combine_relations(matrices, {own.name: own.weight for own in relations})
+    combined = combine_relations(
+        matrices, {own.name: own.weight for own in relations}, factors_of(relations)
+    )
     empty = sp.csr_array(graph.adjacency.shape, dtype=np.float32)
     apart = {own.name: matrices.get(own.name, empty) for own in relations if own.own_features}
     features = add_relation_features(graph.features, apart) if apart else graph.features
     adjacency = graph.adjacency if combined is None else combined
     return replace(graph, adjacency=adjacency, features=features)
+
+
+def factors_of(relations: Sequence[Relation]) -> dict[str, float] | None:
+    """Factors of the edges of each relation in the fit; None if they are not known."""
+    factors = {own.name: own.factor for own in relations if own.factor is not None}
+    return factors if len(factors) == len(relations) else None
 
 
 def add_relation_features(

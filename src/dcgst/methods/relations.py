@@ -4,29 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
 from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN, Graph
-from dcgst.methods.gaussian_process import (
-    KERNEL_LABELS,
-    Kernel,
-    scale_of_logits,
-    spread_over_classes,
-)
-from dcgst.numerics.columns import weight_columns
-from dcgst.numerics.normalize import random_walk, to_features, unit_rows
-from dcgst.numerics.sparse import SparseMatrix
-
-STEPS, STRENGTH = 60, 0.3
-"""Steps of the fit of the kernel, and strength of the prior of its weights."""
+from dcgst.methods.relation_likelihood import LabelSample
 
 SMALLEST = 0.2
 """Relations with a smaller share of the largest weight are left out."""
@@ -39,9 +25,6 @@ FEW_LABELS = 20
 
 FEW_EDGES = 10
 """With fewer edges between labeled nodes, their homophily is not shown."""
-
-OTHER_NODES = 400
-"""Nodes besides the labeled ones, by which distances are scaled."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +41,7 @@ class Relation:
         labeled: number of edges between labeled nodes.
         weight: its part in the graph that is fitted; zero if it is left out, the largest is one.
         own_features: whether the mean features of its neighbors are features of their own.
+        factor: of its edges in the graph that is fitted; None in runs of version 0.1.
     """
 
     name: str
@@ -68,6 +52,7 @@ class Relation:
     labeled: int
     weight: float
     own_features: bool = False
+    factor: float | None = None
 
     def describe(self) -> str:
         """One line for the user."""
@@ -117,10 +102,10 @@ def weigh_relations(
         relations: ``(n, n)`` symmetric adjacency of each relation.
         labeled: ``(n,)`` bool, nodes whose labels are used.
     """
-    sample = _Sample.of(graph, labeled)
+    sample = LabelSample.of(graph, labeled)
     if len(sample.labels) < FEW_LABELS:
         return [
-            describe_relation(name, matrix, graph, labeled, 1.0)
+            replace(describe_relation(name, matrix, graph, labeled, 1.0), factor=1.0)
             for name, matrix in relations.items()
         ]
     alone, together = sample.log_likelihood(None), sample.log_likelihood(graph.adjacency)
@@ -134,12 +119,18 @@ def weigh_relations(
     else:
         weights = dict.fromkeys(relations, 1.0)
     apart = len(used) > 1 and is_above(sample.log_likelihood_apart(used), best)
+    factors = scale_factors(relations, weights)
     described = (
         describe_relation(name, matrix, graph, labeled, weights[name])
         for name, matrix in relations.items()
     )
     return [
-        replace(relation, own_features=apart and relation.name in used) for relation in described
+        replace(
+            relation,
+            own_features=apart and relation.name in used,
+            factor=factors.get(relation.name, 0.0),
+        )
+        for relation in described
     ]
 
 
@@ -164,15 +155,16 @@ def is_above(left: Tensor, right: Tensor) -> bool:
 
 
 def combine_relations(
-    relations: Mapping[str, sp.csr_array], weights: Mapping[str, float]
+    relations: Mapping[str, sp.csr_array],
+    weights: Mapping[str, float],
+    factors: Mapping[str, float] | None = None,
 ) -> sp.csr_array | None:
     """The weighted sum of adjacency matrices; None if all have the same weight.
-
-    The others are scaled to the mean weight of a node's edges in the relation of weight one.
 
     Args:
         relations: ``(n, n)`` adjacency of each relation.
         weights: of the relations of the fit by name; other relations are left out.
+        factors: of the edges of each relation in the fit; default: see :func:`scale_factors`.
     """
     known = [relations[name] for name in relations if name in weights]
     if known and all(weights.get(name, 1.0) == 1.0 for name in relations):
@@ -184,16 +176,31 @@ def combine_relations(
             f"none of the relations {', '.join(relations)} is one of those that the fit uses: "
             f"{', '.join(name for name, weight in weights.items() if weight > 0)}"
         )
-    means = {name: _mean_degree(relations[name]) for name in used}
-    largest = max(used, key=lambda name: used[name])
+    factors = scale_factors(relations, weights) if factors is None else factors
     total: sp.csr_array | None = None
-    for name, weight in used.items():
-        factor = np.float32(weight * means[largest] / means[name])
+    for name in used:
+        factor = np.float32(factors[name])
         own = relations[name] if factor == 1 else relations[name] * factor
         total = own if total is None else total + own
     combined = sp.csr_array(total)
     combined.sort_indices()
     return combined.astype(np.float32)
+
+
+def scale_factors(
+    relations: Mapping[str, sp.csr_array], weights: Mapping[str, float]
+) -> dict[str, float]:
+    """Factors of the edges of each relation that is used.
+
+    If the weights differ, relations are scaled to the mean weight of a node's edges in the relation
+    of the largest weight. Arguments as in :func:`combine_relations`.
+    """
+    used = {name: weights[name] for name in relations if weights.get(name, 0) > 0}
+    if all(weights.get(name, 1.0) == 1.0 for name in relations):
+        return dict.fromkeys(used, 1.0)
+    largest = max(used, key=lambda name: used[name])
+    mean = _mean_degree(relations[largest])
+    return {name: weight * mean / _mean_degree(relations[name]) for name, weight in used.items()}
 
 
 def _union(matrices: Sequence[sp.csr_array]) -> sp.csr_array:
@@ -226,73 +233,3 @@ def describe_relation(
     coverage = float((np.diff(matrix.indptr) > 0).mean())
     edges, between = int(matrix.nnz // 2), int(known.sum() // 2)
     return Relation(name, edges, coverage, homophily, by_chance, between, weight)
-
-
-@dataclass(frozen=True)
-class _Sample:
-    """Labeled nodes and some others, in the order of their ids.
-
-    Attributes:
-        x: ``(n, d)`` weighted features of all nodes, in rows of length one.
-        nodes: positions of the labeled nodes, then of the others.
-        labels: ``(m,)`` class codes of the labeled nodes.
-        num_classes: number of classes.
-    """
-
-    x: sp.csr_array
-    nodes: NDArray[np.int64]
-    labels: Tensor
-    num_classes: int
-
-    @classmethod
-    def of(cls, graph: Graph, labeled: NDArray[np.bool_]) -> _Sample:
-        order = graph.id_order
-        codes = torch.tensor(np.where(labeled, graph.labels, UNKNOWN)[order])
-        chosen = order[spread_over_classes(codes, graph.num_classes, KERNEL_LABELS).numpy()]
-        others = order[:: max(1, graph.num_nodes // OTHER_NODES)]
-        features = unit_rows(weight_columns(to_features(graph.features)))
-        x = features.to_scipy() if isinstance(features, SparseMatrix) else features.numpy()
-        nodes = np.concatenate([chosen, others])
-        return cls(x, nodes, torch.tensor(graph.labels[chosen]), graph.num_classes)
-
-    def log_likelihood(self, matrix: sp.csr_array | None) -> Tensor:
-        """``(m,)`` of each label, predicted by a Gaussian process from all others.
-
-        Args:
-            matrix: the edges; None for features alone.
-        """
-        blocks = {"features": self.x[self.nodes]}
-        degrees = None
-        if matrix is not None:
-            walk = random_walk(matrix).T.tocsr()  # rows sum to one
-            step = walk[self.nodes]
-            blocks |= {"1 hop": step @ self.x, "2 hops": (step @ walk) @ self.x}
-            degrees = torch.tensor(np.log1p(np.diff(matrix.indptr)[self.nodes]))[:, None].float()
-        dense = {name: _centered(block) for name, block in blocks.items()}
-        if degrees is not None and float(degrees.std()) > 0:
-            dense["degree"] = (degrees - degrees.mean()) / degrees.std()
-        return self._left_out(dense)
-
-    def log_likelihood_apart(self, relations: Mapping[str, sp.csr_array]) -> Tensor:
-        """The same with separate features of the neighbors in each relation."""
-        blocks = {"features": self.x[self.nodes]}
-        for name, matrix in relations.items():
-            blocks[f"relation {name}"] = random_walk(matrix).T.tocsr()[self.nodes] @ self.x
-        return self._left_out({name: _centered(block) for name, block in blocks.items()})
-
-    def _left_out(self, blocks: dict[str, Tensor]) -> Tensor:
-        targets = F.one_hot(self.labels, self.num_classes).double()
-        targets = targets - targets.mean(0)
-        kernel = Kernel(blocks, torch.arange(len(self.labels)))
-        kernel.fit(targets, STEPS, STRENGTH)
-        inverse = kernel.matrix().inverse()
-        left_out = targets - (inverse @ targets) / inverse.diagonal()[:, None]
-        log_proba = (scale_of_logits(left_out, self.labels) * left_out).log_softmax(-1)
-        return log_proba[torch.arange(len(self.labels)), self.labels]
-
-
-def _centered(block: Any) -> Tensor:
-    """Rows of length one after centering."""
-    dense = block.toarray() if sp.issparse(block) else np.asarray(block)
-    rows = torch.tensor(dense, dtype=torch.float32)
-    return F.normalize(rows - rows.mean(0), dim=-1)

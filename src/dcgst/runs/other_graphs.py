@@ -19,7 +19,7 @@ from dcgst.memory import check_memory
 from dcgst.methods import Result
 from dcgst.methods.core.other_graphs import predicts_in_blocks
 from dcgst.methods.core.trace import NOT_LABELED, TRAINING_LABEL
-from dcgst.methods.relation_features import use_relations
+from dcgst.methods.relation_features import factors_of, use_relations
 from dcgst.numerics.arrays import row_ranges
 from dcgst.runs.drift import Drift, find_drift, representation_drift
 from dcgst.runs.predictions import Predictions
@@ -101,14 +101,18 @@ def read_added(
     """The graph of the run with a batch of new nodes."""
     stored = run.info["encoder"]
     columns = Columns.from_json(run.info["columns"])
-    weighed = any(relation.weight != 1 or relation.own_features for relation in run.relations)
+    weighed = any(relation.weight != 1 for relation in run.relations)
+    factors = factors_of(run.relations) if weighed else None
+    separate = any(relation.own_features for relation in run.relations)
     if edges is None:
         raise InputError("new nodes need a table of their edges")
     timed = columns.edge_time is not None
-    if stored is None or run.store is not None or weighed or columns.directed or timed:
+    known = stored is not None and run.store is None and (not weighed or factors is not None)
+    if not known or separate or columns.directed or timed:
         raise InputError(
-            "new nodes can be added to a run that was fitted on a node table and edges that count "
-            "alike, in memory and without --directed and --edge-time; else give tables of all nodes"
+            "new nodes can be added to a run that was fitted on a node table in memory, without "
+            "--directed, --edge-time and separate features of kinds of edges; else give tables of "
+            "all nodes"
         )
     return read_batch(
         run.graph,
@@ -116,6 +120,7 @@ def read_added(
         edges,
         columns,
         FeatureEncoder.from_json(stored),
+        factors=factors,
         delimiter=delimiter,
         drop_unknown=drop_unknown,
     )
