@@ -145,7 +145,11 @@ def _check_named(columns: Columns, found: EdgeTables) -> None:
             continue
         tables = [table for table in found.tables.values() if table is not None]
         if not any(name in table.columns for table in tables):
-            raise InputError(f"none of the edge tables has a column {name!r}")
+            names = sorted({column for table in tables for column in table.columns})
+            raise InputError(
+                f"none of the edge tables has a column {name!r}; their columns are "
+                f"{', '.join(names[:20])}"
+            )
 
 
 def _of_table(columns: Columns, name: str, table: Table) -> Columns:

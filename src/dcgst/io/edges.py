@@ -188,10 +188,12 @@ def _recency(
         )
     days = cells.map(lambda text: days_of(text, form))
     if np.isnan(days).any():
-        row = int(rows[np.flatnonzero(np.isnan(days))[0]])
+        unread = np.flatnonzero(np.isnan(days))
+        row = int(rows[unread[0]])
+        others = f" ({len(unread):,} such rows)" if len(unread) > 1 else ""
         raise InputError(
             f"{edges.where(row)}: the time in column {column!r} cannot be read, got "
-            f"{edges.column(column)[row]!r}; fix it, or remove the edge"
+            f"{edges.column(column)[row]!r}{others}; fix it, or remove the edge"
         )
     # One time in the far future must not make all other edges old.
     latest = np.quantile(days, 0.99) if len(days) > 100 else days.max()
