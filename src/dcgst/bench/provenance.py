@@ -72,7 +72,7 @@ class PeakMemory:
         if self.device.type == "cuda":
             return round(torch.cuda.max_memory_allocated(self.device) / 2**20, 1)
         with contextlib.suppress(OSError):
-            for line in Path("/proc/self/status").read_text().splitlines():
+            for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
                 if line.startswith("VmHWM:"):
                     return round(int(line.split()[1]) / 1024, 1)
         return float(round(psutil.Process().memory_info().rss / 2**20, 1))

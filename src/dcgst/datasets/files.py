@@ -36,7 +36,7 @@ class Source:
         listing = files("dcgst.datasets") / f"{self.folder}.sha256"
         if not listing.is_file():
             return None
-        pairs = (line.split() for line in listing.read_text().splitlines())
+        pairs = (line.split() for line in listing.read_text(encoding="utf-8").splitlines())
         return next((digest for digest, file in pairs if file == name), None)
 
 

@@ -253,7 +253,7 @@ def _stored_columns(folder: Path | None) -> int:
     """Number of columns that were computed at a time in a folder; zero if it is new."""
     if folder is None or not (folder / COLUMNS).exists():
         return 0
-    return int((folder / COLUMNS).read_text())
+    return int((folder / COLUMNS).read_text(encoding="utf-8"))
 
 
 def run_blocks(

@@ -151,7 +151,7 @@ def import_tables(
 def _is_import_of(out: Path, plan: Plan) -> bool:
     """Whether a folder holds an interrupted import of the same tables."""
     begun = out / WORK / "plan.json"
-    return begun.exists() and bool(json.loads(begun.read_text()) == plan.identity())
+    return begun.exists() and bool(json.loads(begun.read_text(encoding="utf-8")) == plan.identity())
 
 
 def _check_folder(out: Path) -> list[str]:
@@ -173,7 +173,7 @@ def _prepare(out: Path, plan: Plan, overwrite: bool) -> Path:
     if files.DESCRIPTION in found and not overwrite:
         raise InputError(f"{out} exists already; use --overwrite, or another name")
     if begun.exists() and not overwrite:
-        before = json.loads(begun.read_text())
+        before = json.loads(begun.read_text(encoding="utf-8"))
         if before["nodes"] != plan.identity()["nodes"] and not (work / "features.json").exists():
             overwrite = True  # nothing that took long is lost
         elif before["nodes"] != plan.identity()["nodes"]:

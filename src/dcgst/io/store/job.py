@@ -80,7 +80,7 @@ class Job:
         """The stored result of a step, or compute and store it."""
         path = self.work / f"{name}.json"
         if path.exists():
-            stored: dict[str, Any] = json.loads(path.read_text())
+            stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             return stored
         self.progress(name, 0.0)
         result = compute()

@@ -101,7 +101,9 @@ class _Probabilities:
             return np.empty(shape, dtype=np.float32), 0
         path, marker = self.folder / f"{self.prefix}probabilities.f32", self._marker(self.folder)
         if marker.exists() and path.exists() and path.stat().st_size == 4 * int(np.prod(shape)):
-            return np.memmap(path, np.float32, "r+", shape=shape), int(marker.read_text())
+            return np.memmap(path, np.float32, "r+", shape=shape), int(
+                marker.read_text(encoding="utf-8")
+            )
         marker.unlink(missing_ok=True)  # first: a marker must never stand for an empty file
         return new_file(path, shape), 0
 
