@@ -147,8 +147,8 @@ def _cgroup_bounds(root: Path) -> list[int]:
     bounds = []
     for limit_name, usage_name, folder in _cgroup_folders(root):
         try:
-            limit = int((folder / limit_name).read_text(encoding="utf-8"))
-            usage = int((folder / usage_name).read_text(encoding="utf-8")) - _reclaimable(folder)
+            limit = int((folder / limit_name).read_text())
+            usage = int((folder / usage_name).read_text()) - _reclaimable(folder)
         except (OSError, ValueError):  # no such file, or "max"
             continue
         if limit < 2**60:
@@ -159,7 +159,7 @@ def _cgroup_bounds(root: Path) -> list[int]:
 def _reclaimable(folder: Path) -> int:
     """Bytes of cached files, which are freed when memory is needed."""
     try:
-        lines = (folder / "memory.stat").read_text(encoding="utf-8").splitlines()
+        lines = (folder / "memory.stat").read_text().splitlines()
     except OSError:
         return 0
     values = dict(line.split() for line in lines if len(line.split()) == 2)
@@ -169,7 +169,7 @@ def _reclaimable(folder: Path) -> int:
 def _cgroup_folders(root: Path) -> list[tuple[str, str, Path]]:
     """Names of the limit and usage files, and the folder, of each group from the root down."""
     try:
-        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:
         return []
     found = []
