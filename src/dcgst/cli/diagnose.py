@@ -14,9 +14,10 @@ from dcgst.io import Input
 from dcgst.runs.checks import check_graph
 
 MOST_CLASSES = 20
+"""Maximum number of classes to print."""
+
 FEW_EDGES = 10
 """With fewer edges between labeled nodes, their homophily is not shown."""
-"""Maximum number of classes to print."""
 
 
 @with_graph_options

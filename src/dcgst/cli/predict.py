@@ -80,18 +80,18 @@ def command(
 
     Another graph must have the same columns or features.
     """
-    run = open_run(folder)
-    _check(out, if_exists, folder, (nodes, *(edges or ())))
-    if embeddings is not None:
-        _write_embeddings(run, embeddings, nodes)
-    found, drift = run.prediction_table, list[Drift]()
+    if nodes is None and add:
+        raise InputError("--add needs tables of new nodes and of their edges")
     if nodes is None and (node_query or edge_query or use_labels or drop_unknown):
         raise InputError(
             "--nodes, --edges, --use-labels and --drop-unknown are about another graph; name it "
             "after the run: a node table, or the address of a database"
         )
-    if nodes is None and add:
-        raise InputError("--add needs tables of new nodes and of their edges")
+    run = open_run(folder)
+    _check(out, if_exists, folder, (nodes, *(edges or ())))
+    if embeddings is not None:
+        _write_embeddings(run, embeddings, nodes)
+    found, drift = run.prediction_table, list[Drift]()
     if nodes is not None:
         with progress("prediction", 1.0, json):
             other = run.predict_other(

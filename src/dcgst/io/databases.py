@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -48,7 +49,7 @@ def without_password(url: str) -> str:
     if not separator or scheme not in ("postgresql", "postgres"):
         return url
     # A password may contain any of :/?#@ unescaped.
-    login, at, rest = rest.rpartition("@")
+    login, at, rest = re.sub("password=[^&]*", "", rest).rpartition("@")
     return f"{scheme}://{login.partition(':')[0]}{at}{rest.partition('?')[0]}"
 
 

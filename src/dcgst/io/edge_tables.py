@@ -51,13 +51,15 @@ def open_edge_tables(edges: Any, delimiter: str | None) -> EdgeTables:
     if not sources:
         raise InputError("a node table needs at least one edge table")
     tables: dict[str, Table | None] = {}
+    empty: list[EmptyTableError] = []
     for name, source in sources.items():
         try:
             tables[name] = open_table(source, delimiter, "edges", header_required=False)
-        except EmptyTableError:
+        except EmptyTableError as error:
             tables[name] = None
-            if not any(tables.values()) and len(tables) == len(sources):
-                raise
+            empty.append(error)
+    if len(empty) == len(tables):
+        raise empty[0]
     return EdgeTables(tables)
 
 
@@ -97,7 +99,6 @@ def read_edge_tables(
         if not has_header(table, ids):
             table = header_as_row(table)
             notes.append(f"{table.path.name} has no header: its first line is read as an edge")
-        mean = 0.0
         own = columns if not several else _of_table(columns, name, table)
         resolved = resolve_edge_columns(own, table)
         notes += describe_edge_columns(own, resolved, table)
@@ -109,15 +110,14 @@ def read_edge_tables(
             half_life=columns.half_life,
             weight_scale=own.weight_scale,
         )
-        if several and links.weights is not None:  # units may differ
-            mean = own.weight_mean or float(links.weights.mean()) or 1.0
-            links = replace(links, weights=links.weights / mean)
         notes += [f"{table.path.name}: {note}" if several else note for note in links.notes]
-        parts.append(_named(links, name) if several else links)
         roles[name] = {key: value or getattr(own, key) for key, value in asdict(resolved).items()}
         roles[name]["weight_scale"] = links.weight_scale
-        if several:
+        if several and links.weights is not None:  # the units of tables may differ
+            mean = own.weight_mean or float(links.weights.mean()) or 1.0
             roles[name]["weight_mean"] = mean
+            links = replace(links, weights=links.weights / mean)
+        parts.append(_named(links, name) if several else links)
     if not several:
         return parts[0], next(iter(_fixed(roles).values())), notes
     if columns.edge_type == NO_COLUMN:

@@ -17,6 +17,9 @@ from dcgst.io.table import Table
 MAX_ID_LENGTH = 1000
 """Largest number of characters of an id; all ids are stored with the length of the longest."""
 
+MANY_CLASSES = 100
+"""With more classes, most must have several labels."""
+
 
 @dataclass(frozen=True)
 class Labels:
@@ -58,10 +61,6 @@ def read_ids(nodes: Table, column: str) -> list[str]:
             )
         first_row[node_id] = row
     return ids
-
-
-MANY_CLASSES = 100
-"""With more classes, most must have several labels."""
 
 
 def read_labels(nodes: Table, column: str | None, class_names: Sequence[str] | None) -> Labels:

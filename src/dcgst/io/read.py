@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -44,6 +44,9 @@ from dcgst.io.table import Table
 from dcgst.io.table_files import without_compression
 from dcgst.memory import no_collection
 from dcgst.numerics.spectral import spectral_features
+
+if TYPE_CHECKING:
+    from torch_geometric.data import HeteroData
 
 FEATURE_FILES = (".pt", ".pth", ".npz")
 """Extensions of graph files that contain a feature matrix instead of named columns."""
@@ -113,10 +116,10 @@ def read(
         return read_hetero(nodes)
     with no_collection():
         loaded = _load(nodes, edges, columns, delimiter)
-        if is_hetero(loaded):
-            return read_hetero(loaded)
         if isinstance(loaded, Graph):
             return Input(loaded, spectral=_is_without_features(nodes), notes=loaded.notes)
+        if not isinstance(loaded, tuple):
+            return read_hetero(loaded)
         node_table, edge_tables = loaded
         return _from_tables(
             node_table,
@@ -146,7 +149,9 @@ def _is_without_features(nodes: Any) -> bool:
     return not is_file and has_no_features(nodes)
 
 
-def _load(nodes: Any, edges: Any, columns: Columns, delimiter: str | None) -> Any:
+def _load(
+    nodes: Any, edges: Any, columns: Columns, delimiter: str | None
+) -> Graph | HeteroData | tuple[Table, EdgeTables]:
     """Load the input as a graph, as HeteroData, or as a node table and edge tables."""
     if isinstance(nodes, Query) or is_arrow(nodes):
         if edges is None:

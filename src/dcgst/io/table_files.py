@@ -236,15 +236,17 @@ def _head_of_parquet(path: Path) -> Table:
 
 def _read_folder(path: Path) -> Table:
     """A Parquet data set in several files."""
-    files = sorted(path.rglob("*.parquet"))
-    if not files:
+    if not any(path.rglob("*.parquet")):
         raise InputError(f"{path} is a folder; a file is required, or a folder of Parquet files")
     try:
         import pyarrow.dataset as dataset
     except ImportError as error:
         raise InputError(f"reading {path} requires pyarrow: pip install 'dcgst[io]'") from error
     try:
-        table = dataset.dataset(files, format="parquet", partitioning="hive").to_table()
+        found = dataset.dataset(
+            path, format="parquet", partitioning="hive", exclude_invalid_files=True
+        )
+        table = found.to_table()
     except (OSError, ValueError) as error:
         raise InputError(f"{path} is not a valid Parquet data set: {error}") from error
     return table_from_arrow(table, path)

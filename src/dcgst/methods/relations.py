@@ -41,7 +41,7 @@ class Relation:
         labeled: number of edges between labeled nodes.
         weight: its part in the graph that is fitted; zero if it is left out, the largest is one.
         own_features: whether the mean features of its neighbors are features of their own.
-        factor: of its edges in the graph that is fitted; None in runs of version 0.1.
+        factor: of its edges in the graph that is fitted; None if it was not stored.
     """
 
     name: str
@@ -113,11 +113,9 @@ def weigh_relations(
     weights = _by_gain({name: own - alone for name, own in each.items()})
     used = {name: relations[name] for name, weight in weights.items() if weight > 0}
     combined = combine_relations(relations, weights)
-    best = together
-    if combined is not None and is_above(sample.log_likelihood(combined), together):
-        best = sample.log_likelihood(combined)
-    else:
-        weights = dict.fromkeys(relations, 1.0)
+    best = together if combined is None else sample.log_likelihood(combined)
+    if not is_above(best, together):
+        best, weights = together, dict.fromkeys(relations, 1.0)
     apart = len(used) > 1 and is_above(sample.log_likelihood_apart(used), best)
     factors = scale_factors(relations, weights)
     described = (

@@ -34,7 +34,7 @@ Scale = Callable[[FeatureMatrix], FeatureMatrix]
 
 
 class LargeGraph(ByReference):
-    """A graph whose propagated features are kept in files or, if it suffices, in memory.
+    """A graph whose propagated features are kept in memory if it suffices, else in files.
 
     It computes the same as :class:`GraphTensors`, with blocks of columns and of rows instead of
     whole matrices.

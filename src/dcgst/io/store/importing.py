@@ -102,14 +102,8 @@ def import_tables(
         header,
         drop_unknown,
     )
-    target = out = out.resolve()
-    old = out.with_name(f".{out.name}.old")
-    if old.exists() and not out.exists():
-        old.rename(out)  # interrupted between the two renames below
-    if overwrite and (out / files.DESCRIPTION).exists():
-        # The old store stays until the new one is complete.
-        _check_folder(out)
-        out = out.with_name(f".{out.name}.new")
+    target = out.resolve()
+    out = _folder_for(target, overwrite)
     if overwrite:
         overwrite = (out / files.DESCRIPTION).exists() or not _is_import_of(out, plan)
     work = _prepare(out, plan, overwrite)
@@ -141,11 +135,27 @@ def import_tables(
     )
     shutil.rmtree(work, ignore_errors=True)
     if out != target:
-        shutil.rmtree(old, ignore_errors=True)
-        target.rename(old)
-        out.rename(target)
-        shutil.rmtree(old, ignore_errors=True)
+        _replace_store(target, out)
     return tuple(notes)
+
+
+def _folder_for(target: Path, overwrite: bool) -> Path:
+    """Where a store is built: an old store stays until the new one is complete."""
+    old = target.with_name(f".{target.name}.old")
+    if old.exists() and not target.exists():
+        old.rename(target)  # interrupted between the two renames of _replace_store
+    if overwrite and (target / files.DESCRIPTION).exists():
+        _check_folder(target)
+        return target.with_name(f".{target.name}.new")
+    return target
+
+
+def _replace_store(target: Path, new: Path) -> None:
+    old = target.with_name(f".{target.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    target.rename(old)
+    new.rename(target)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _is_import_of(out: Path, plan: Plan) -> bool:
