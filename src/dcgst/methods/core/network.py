@@ -162,7 +162,7 @@ class Network:
         """Return a function that computes the loss ``(R,)`` of ``(R, n)`` labels, with dropout.
 
         Without edges, only the labeled rows of each fit are computed: all of them, or
-        512 drawn again in each epoch.
+        some drawn again in each epoch.
         """
         rows = labeled_rows(labels)
         if loss is None and self.model.hops == 0:
