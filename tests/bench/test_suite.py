@@ -6,6 +6,7 @@ import dataclasses
 import json
 
 import pytest
+import scipy.sparse as sp
 from typer.testing import CliRunner
 
 from dcgst.bench.cells import Cell
@@ -22,6 +23,7 @@ from dcgst.bench.suite import (
 from dcgst.cli.app import app
 from dcgst.datasets import DATASETS
 from dcgst.errors import InputError
+from dcgst.testing import small_graph
 from tests.bench.conftest import make_record
 
 ACCURACY = {"gcn": 70.0, "appnp": 72.0, "mlp": 50.0, "lp": 60.0, "em": 65.0, "dcgst": 73.5}
@@ -117,3 +119,36 @@ def test_unknown_methods_and_settings_are_errors(tmp_path):
         error = run("--dataset", "digits", *arguments, *results).exception
         assert isinstance(error, InputError)
     assert not (tmp_path / "suite.jsonl").exists()
+
+
+def test_the_suite_of_an_own_file_shows_its_table_and_is_not_run_again(tmp_path):
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    graph = small_graph()
+    ids = [f"n{number}" for number in range(graph.num_nodes)]
+    rows = [f"{i},{','.join(map(str, x))}" for i, x in zip(ids, graph.features, strict=True)]
+    names = ",".join(f"f{column}" for column in range(graph.num_features))
+    (folder / "nodes.csv").write_text("\n".join([f"id,{names}", *rows]))
+    ends = sp.triu(graph.adjacency).tocoo()
+    edges = [f"{ids[a]},{ids[b]}" for a, b in zip(ends.row, ends.col, strict=True)]
+    (folder / "edges.csv").write_text("\n".join(["source,target", *edges]))
+    truth = [f"{i},class {label}" for i, label in zip(ids, graph.labels, strict=True)]
+    (folder / "truth.csv").write_text("\n".join(["id,class", *truth]))
+    results = tmp_path / "suite.jsonl"
+    arguments = ("--dataset", str(folder), "--method", "majority", "--runs", "1")
+    first = run(*arguments, "--results", str(results), "--workers", "1")
+    assert first.exit_code == 0, first.output
+    assert "Gap of majority by graph" in first.output
+    stored = results.read_text()
+    assert len(stored.splitlines()) == 36
+    again = run(*arguments, "--results", str(results))
+    assert "Gap of majority by graph" in again.output
+    assert results.read_text() == stored
+
+
+def test_a_misspelled_graph_is_an_error_before_any_cell_runs(tmp_path):
+    results = tmp_path / "suite.jsonl"
+    error = run("--dataset", "digits,croa", "--results", str(results)).exception
+    assert isinstance(error, InputError)
+    assert "croa" in str(error)
+    assert not results.exists()

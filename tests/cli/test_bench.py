@@ -188,5 +188,5 @@ def test_the_suite_names_the_graphs_that_it_leaves_out(tmp_path, monkeypatch):
     monkeypatch.setattr("dcgst.cli.bench.run_suite", lambda *_: None)
     done = dcgst("bench", "--suite", "--results", tmp_path / "suite.jsonl")
     assert done.code == 0
-    assert "Warning: 13 of 14 graphs are left out" in done.err
+    assert "Warning: 18 of 19 graphs are left out" in done.err
     assert "cora_ml, amazon_photo" in " ".join(done.err.split())

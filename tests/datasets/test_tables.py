@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dcgst.datasets import tables
+from dcgst.datasets import load, tables
 from dcgst.errors import InputError
 
 NODES = "id,size,words\nb,1,x y\na,2,y\nc,3,z\n"
@@ -43,3 +43,9 @@ def test_a_third_column_is_an_error(folder):
     (folder / "truth.csv").write_text("id,kind,more\na,small,1\n")
     with pytest.raises(InputError, match="must have two columns, id and class; it has 3"):
         tables.load("shop")
+
+
+def test_a_folder_with_the_three_tables_is_loaded_by_its_path(folder):
+    graph = load(str(folder))
+    assert graph.name == "shop"
+    assert sorted(graph.labels.tolist()) == [-1, 0, 1]

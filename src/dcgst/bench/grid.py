@@ -82,7 +82,8 @@ def estimate_seconds(cell: Cell, records: Records, gpu: bool) -> float:
     if measured:
         return cell.runs * sum(measured) / len(measured)
     dataset, _, num_nodes = cell.dataset.partition("/")
-    cost = int(num_nodes) / 2500 if num_nodes else RELATIVE_COST.get(dataset, 1.0)
+    generated = dataset == "synthetic" and num_nodes.isdecimal()
+    cost = int(num_nodes) / 2500 if generated else RELATIVE_COST.get(cell.dataset, 1.0)
     per_run = SECONDS_PER_RUN.get(cell.method, 1.0) * cost
     return max(1.0, per_run) if gpu else cell.runs * per_run
 
@@ -250,9 +251,10 @@ def _sample(dataset: str, labels: Sequence[Labels]) -> dict[Labels, Split]:
 
 def _run(cell: Cell, device: str, split: Split | None = None) -> Record:
     method = cell.make_method(device)
-    return run_cell(
+    record = run_cell(
         _load(cell.dataset), method, cell.labels, cell.preset, stages=cell.stages, split=split
     )
+    return replace(record, dataset=cell.dataset)  # a path, if that is how the cell names it
 
 
 def _finish(cell: Cell, future: Future[Record], records: Records) -> CellResult:

@@ -36,7 +36,7 @@ from dcgst.cli.output import (
     training_progress,
 )
 from dcgst.cli.settings import make_method, split_list, split_pairs
-from dcgst.datasets import load
+from dcgst.datasets import check_name, load
 from dcgst.errors import InputError, unknown_name
 from dcgst.graph import Graph
 from dcgst.methods import METHODS
@@ -58,7 +58,7 @@ def command(
         bool,
         typer.Option(
             "--suite",
-            help="The few-label suite: 14 graphs or those of --dataset, 10 labels per class drawn "
+            help="The few-label suite: 19 graphs or those of --dataset, 10 labels per class drawn "
             "in three ways, without and with 20 validation labels, and five plain methods.",
         ),
     ] = False,
@@ -120,6 +120,8 @@ def command(
             make_method(name, "default", own[name])  # raises before any computation
             own[name].pop("device", None)
         graphs = list(split_list(dataset)) if dataset else _graphs_of_suite()
+        for graph_name in graphs:
+            check_name(graph_name)
         cells = suite_cells(
             graphs, names, runs=5 if runs is None else runs, first_run=first_run, settings=own
         )

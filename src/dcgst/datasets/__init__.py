@@ -24,8 +24,23 @@ for _name, _counts, _origin, _module in (
     ("minesweeper", (10000, 39402, 7, 2), "yandex-research", npz),
     ("actor", (7600, 26659, 932, 5), "yandex-research", npz),
     ("chameleon_filtered", (890, 8854, 2325, 5), "yandex-research", npz),
+    ("cornell", (183, 277, 1703, 5), "EdisonLeeeee/GraphData", npz),
     ("facebook", (22470, 170823, 2000, 4), "benedekrozemberczki/MUSAE", tables),
     ("DE", (9498, 153138, 1003, 2), "benedekrozemberczki/MUSAE", tables),
+    (
+        "counties_winner",
+        (3111, 9228, 1057, 2),
+        "000Justin000/gnn-residual-correlation",
+        tables,
+    ),
+    (
+        "counties_economy",
+        (3111, 9228, 1057, 6),
+        "000Justin000/gnn-residual-correlation",
+        tables,
+    ),
+    ("german", (1000, 21742, 38, 2), "chirag126/nifty", tables),
+    ("wikispeedia", (4597, 106519, 1000, 15), "angelpras/epfl_ADA_project", tables),
     ("digits", (1797, 6309, 64, 10), "scikit-learn", digits),
 ):
     DATASETS.register(
@@ -49,7 +64,8 @@ def load(name: str) -> Graph:
     Args:
         name: a name in ``DATASETS``, ``package.module:DATASET``, ``synthetic/5000`` for a synthetic
             graph of that size, a graph file (``.npz``, ``.pt``, ``.graphml``), or a folder with
-            ``nodes.csv`` and ``edges.csv``.
+            ``nodes.csv``, ``edges.csv`` and, if the labels are not in ``nodes.csv``, ``truth.csv``
+            with id and class.
 
     Example:
         >>> load("digits")
@@ -60,10 +76,20 @@ def load(name: str) -> Graph:
         return synthetic(int(nodes), name=name)
     path = Path(name)
     if name not in DATASETS and path.exists():
+        if (path / "truth.csv").exists():
+            return tables.load_folder(path)
         if path.is_dir():
             return read(path / "nodes.csv", path / "edges.csv").graph
         return read(path).graph
     return DATASETS[name].load()
+
+
+def check_name(name: str) -> None:
+    """Raise unless :func:`load` knows a name or finds a path; nothing is read."""
+    kind, _, nodes = name.partition("/")
+    generated = kind == "synthetic" and nodes.isdecimal()
+    if not generated and name not in DATASETS and not Path(name).exists():
+        _ = DATASETS[name]
 
 
 def register_dataset(dataset: Dataset) -> Dataset:
@@ -79,6 +105,7 @@ def official_available(name: str) -> bool:
 __all__ = [
     "DATASETS",
     "Dataset",
+    "check_name",
     "load",
     "official_available",
     "register_dataset",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -29,7 +30,15 @@ def available(name: str) -> bool:
 
 def load(name: str) -> Graph:
     """Load a dataset by name, with all labels."""
-    nodes, edges, path = (locate(SOURCE, f"{name}/{file}") for file in FILES)
+    return _load(*(locate(SOURCE, f"{name}/{file}") for file in FILES), name)
+
+
+def load_folder(folder: Path) -> Graph:
+    """Load a graph from the three tables in a folder, with all labels."""
+    return _load(*(folder / file for file in FILES), folder.name)
+
+
+def _load(nodes: Path, edges: Path, path: Path, name: str) -> Graph:
     graph = read(nodes, edges, labels_needed=False).graph
     truth = read_table(path)
     if len(truth.columns) != 2:
