@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,15 +31,16 @@ def available(name: str) -> bool:
 
 def load(name: str) -> Graph:
     """Load a dataset by name, with all labels."""
-    return _load(*(locate(SOURCE, f"{name}/{file}") for file in FILES), name)
+    return _load([locate(SOURCE, f"{name}/{file}") for file in FILES], name)
 
 
 def load_folder(folder: Path) -> Graph:
     """Load a graph from the three tables in a folder, with all labels."""
-    return _load(*(folder / file for file in FILES), folder.name)
+    return _load([folder / file for file in FILES], folder.name)
 
 
-def _load(nodes: Path, edges: Path, path: Path, name: str) -> Graph:
+def _load(files: Sequence[Path], name: str) -> Graph:
+    nodes, edges, path = files
     graph = read(nodes, edges, labels_needed=False).graph
     truth = read_table(path)
     if len(truth.columns) != 2:

@@ -15,6 +15,7 @@ from dcgst.methods.dcgst.method import DCGST
 from dcgst.methods.drgst import DRGST
 from dcgst.methods.eerm import EERM
 from dcgst.methods.em import EM
+from dcgst.methods.ensemble import Ensemble
 from dcgst.methods.gaussian_process import GaussianProcess
 from dcgst.methods.gcn import GCN
 from dcgst.methods.label_propagation import LabelPropagation
@@ -39,9 +40,11 @@ _OTHERS: tuple[type[Method], ...] = (
     SIGN,
     EM,
     GaussianProcess,
+    Ensemble,
 )
 for _method in (*_PAPER, *_OTHERS):
     METHODS.register(_method.name, _method)
+Ensemble.registry = METHODS
 
 
 def method(name: str, preset: str = "default", **settings: Any) -> Method:
@@ -79,6 +82,7 @@ __all__ = [
     "SRGNNST",
     "ST",
     "CorrectAndSmooth",
+    "Ensemble",
     "GaussianProcess",
     "LabelPropagation",
     "Majority",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -94,6 +95,7 @@ class GraphTensors:
         learned: Learned | None = None,
     ) -> None:
         self._learned = learned
+        self.features = features if unscaled is None else unscaled
         self.x: Features = to_features(features, device)
         same = unscaled is None or unscaled is features
         self.unscaled = self.x if same else to_features(unscaled, device)
@@ -104,6 +106,17 @@ class GraphTensors:
     @property
     def device(self) -> torch.device:
         return self.adjacency.values.device
+
+    def scaled_by(self, scale: Callable[[FeatureMatrix], FeatureMatrix]) -> GraphTensors:
+        """The same graph with features scaled by another method; the rest is shared."""
+        features = scale(self.features)
+        if features is self.features:
+            return self
+        _ = self.propagated  # computed once for all copies
+        other = copy.copy(self)
+        other.x = to_features(features, self.device)
+        other._similar = {}
+        return other
 
     @cached_property
     def normalized(self) -> SparseMatrix:

@@ -1,0 +1,98 @@
+"""The ensemble: folds of labels, weights from left-out labels, own members."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from dcgst.datasets import load
+from dcgst.errors import InputError
+from dcgst.methods import GCN, METHODS, Ensemble, Majority
+from dcgst.methods.ensemble.members import MemberFit, label_folds
+from dcgst.methods.ensemble.pool import Evidence, combine, corrected_shares, fit_factor
+from dcgst.splits import sample
+from dcgst.testing import check_method, small_graph, small_split
+
+
+def test_folds_divide_each_class_and_keep_the_only_label_of_a_class():
+    labels = torch.tensor([[0] * 10 + [1] * 5 + [2] + [-1] * 4])
+    folds = label_folds(labels, 5, (3,))[0]
+    for first, last, each in ((0, 10, 2), (10, 15, 1)):
+        assert torch.bincount(folds[first:last], minlength=5).tolist() == [each] * 5
+    assert folds[15:].tolist() == [-1] * 5
+    assert torch.equal(label_folds(labels, 5, (3,))[0], folds)
+    assert not torch.equal(label_folds(labels, 5, (4,))[0], folds)
+
+
+def fit_of(proba):
+    log_proba = torch.tensor([proba]).log()
+    return MemberFit(log_proba, log_proba, ())
+
+
+def test_weights_are_the_fourth_power_of_left_out_accuracy():
+    evidence = Evidence(torch.tensor([[0, 0]]), torch.ones(1, 2))
+    right, wrong = fit_of([[0.9, 0.1]] * 2), fit_of([[0.4, 0.6]] * 2)
+    pool = combine({"right": right, "wrong": wrong}, evidence, torch.ones(1, 2, dtype=torch.bool))
+    # (2 + 1) / (2 + 2) and (0 + 1) / (2 + 2)
+    assert float(pool.weights["right"] / pool.weights["wrong"]) == pytest.approx(3**4)
+    assert (pool.log_proba.argmax(-1) == 0).all()
+
+
+def test_a_prediction_that_is_too_confident_is_scaled_down():
+    log_proba = torch.tensor([[[0.99, 0.01]] * 400]).log()
+    labels = torch.tensor([[0] * 300 + [1] * 100])  # right in 75%, claims 99%
+    factor = fit_factor(log_proba, Evidence(labels, torch.ones(1, 400)))
+    assert float((factor * log_proba[0, 0]).softmax(-1)[0]) == pytest.approx(0.75, abs=0.03)
+
+
+def test_shares_move_towards_those_of_a_random_sample():
+    log_proba = torch.full((1, 60, 2), 0.5).log()
+    random = torch.tensor([[1] * 40 + [-1] * 20])
+    nodes = random < 0
+    # 40 labels: half of the difference between 1 and the mean prediction 0.5 counts
+    shares = corrected_shares(log_proba, log_proba, nodes, random)
+    assert shares[0].tolist() == pytest.approx([0.25, 0.75])
+
+
+def test_a_member_without_skill_has_a_small_weight():
+    graph = load("digits")
+    split = sample(graph, "uniform", per_class=10, runs=1)
+    model = Ensemble(members="majority,lp").fit(graph, split)
+    assert model.expert_weights_["lp"] > 100 * model.expert_weights_["majority"]
+    assert (model.labels_ == graph.labels).mean() > 0.9
+
+
+class Constant(Majority):
+    """A method of a user, without a model for other graphs."""
+
+    name = "constant"
+
+
+def test_own_members_are_instances_or_paths():
+    graph, split = small_graph(), small_split(small_graph())
+    members = ("lp", GCN(epochs=3), GCN(epochs=5), Constant())
+    model = Ensemble(members=members).fit(graph, split)
+    assert list(model.expert_weights_) == ["lp", "gcn", "gcn-2", "constant"]
+    by_path = Ensemble(members=f"lp,{__name__}:Constant").fit(graph, split)
+    assert list(by_path.expert_weights_) == ["lp", "constant"]
+    check_method(lambda **settings: Ensemble(members=f"lp,{__name__}:Constant", **settings))
+
+
+def test_other_graphs_are_predicted_by_the_members_that_have_a_model():
+    graph, split = small_graph(), small_split(small_graph())
+    model = Ensemble(members=("lp", "em")).fit(graph, split)
+    other = small_graph(150)
+    proba = model.predict_proba(other)
+    assert proba.shape == (150, graph.num_classes)
+    np.testing.assert_allclose(proba.sum(1), 1, rtol=1e-4)
+
+
+@pytest.mark.parametrize("members", ["", "lp,nonsense", (), (3,), 5])
+def test_invalid_members_are_errors(members):
+    with pytest.raises(InputError):
+        Ensemble(members=members).check()
+
+
+def test_it_is_registered():
+    assert METHODS["ensemble"] is Ensemble
