@@ -102,7 +102,10 @@ def test_mistakes_in_a_settings_file_are_reported(text, message, tmp_path):
         (["--settings", "missing.toml"], "missing.toml cannot be read: No such file"),
         (["--preset", "best"], "unknown preset of gcn 'best'"),
         (["--suite", "--sampler", "degree"], "leave out --rate, --per-class, --sampler, --preset"),
-        ([*SMALL, "--results", "b.jsonl"], "--results, --workers and --ray belong to --suite"),
+        (
+            [*SMALL, "--results", "b.jsonl"],
+            "--results, --workers and --ray belong to --suite and --protocol",
+        ),
         ([*SMALL, "--rate", 0.1], "set a label rate or labels per class, not both"),
     ],
 )
@@ -184,7 +187,7 @@ def test_the_demo_writes_a_run_with_a_report(quick_demo, tmp_path):
 
 
 def test_the_suite_names_the_graphs_that_it_leaves_out(tmp_path, monkeypatch):
-    monkeypatch.setattr("dcgst.cli.bench.available_graphs", lambda: ["digits"])
+    monkeypatch.setattr("dcgst.cli.bench.available_graphs", lambda _: ["digits"])
     monkeypatch.setattr("dcgst.cli.bench.run_suite", lambda *_: None)
     done = dcgst("bench", "--suite", "--results", tmp_path / "suite.jsonl")
     assert done.code == 0

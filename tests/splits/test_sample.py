@@ -116,6 +116,9 @@ class TestValidation:
         ({"rate": 0.0}, "between 0 and 1, got 0"),
         ({"per_class": 2, "val_count": -1}, "val_count must not be negative"),
         ({"per_class": 2, "val_count": 1.5}, "val_count must be an integer"),
+        ({"per_class": 2, "val_per_class": 0}, "val_per_class must be at least 1"),
+        ({"per_class": 2, "val_per_class": 1, "val_count": 1}, "val_count or val_per_class"),
+        ({"per_class": 2, "val_per_class": 10_000}, "too few for 10000 validation nodes"),
         ({"per_class": 2.5}, "per_class must be an integer"),
         ({"per_class": 2, "runs": 2.5}, "runs must be an integer"),
         ({"per_class": 2, "first_run": 0.5}, "first_run must be an integer"),
@@ -176,3 +179,15 @@ def test_the_number_of_validation_nodes(shifted):
     assert split.val.sum(1).tolist() == [7, 7]
     assert not (split.val & split.train).any()
     assert sample(shifted, per_class=3, runs=1, val_count=0).val.sum() == 0
+
+
+def test_validation_nodes_per_class_are_balanced_and_differ_between_runs(shifted):
+    split = sample(shifted, per_class=3, runs=2, val_per_class=4)
+    for val, train in zip(split.val, split.train, strict=True):
+        counts = np.bincount(shifted.labels[val], minlength=shifted.num_classes)
+        assert (counts == 4).all()
+        assert not (val & train).any()
+    assert (split.val[0] != split.val[1]).any()
+    assert (split.train == sample(shifted, per_class=3, runs=2, val_count=0).train).all()
+    again = sample(shifted, per_class=3, runs=1, first_run=1, val_per_class=4)
+    assert (again.val[0] == split.val[1]).all()

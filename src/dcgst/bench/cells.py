@@ -32,6 +32,9 @@ class Cell:
         per_class: Number of labels per class, as an alternative to ``rate``.
         validation: Number of validation nodes; None for the share that the paper uses.
         first_run: Number of the first run.
+        validation_per_class: Number of validation nodes of each class, as an alternative to
+            ``validation``.
+        train_on_validation: Whether the validation nodes are used as training nodes.
     """
 
     dataset: str
@@ -46,6 +49,8 @@ class Cell:
     per_class: int | None = None
     validation: int | None = None
     first_run: int = 0
+    validation_per_class: int | None = None
+    train_on_validation: bool = False
 
     def make_method(self, device: str = "auto") -> Method:
         """Create the method with the settings of this cell."""
@@ -55,7 +60,14 @@ class Cell:
     def labels(self) -> Labels:
         """Label sampling of this cell."""
         return Labels(
-            self.sampler, self.rate, self.per_class, self.runs, self.first_run, self.validation
+            self.sampler,
+            self.rate,
+            self.per_class,
+            self.runs,
+            self.first_run,
+            self.validation,
+            self.validation_per_class,
+            self.train_on_validation,
         )
 
     @property
@@ -68,10 +80,14 @@ class Cell:
         """Return whether a record with the same key contains everything this cell requires.
 
         If the official features are available, a record with substitute features does not
-        satisfy the cell.
+        satisfy the cell. Neither does one without balanced accuracy, which earlier versions did not
+        measure, if the cell sets the number of validation nodes, as the suite does.
         """
         history = not self.stages or record.get("stages") is not None
-        return history and (record.get("official", True) or not official_available(self.dataset))
+        own_validation = self.validation is not None or self.validation_per_class is not None
+        quality = not own_validation or record.get("balanced_accuracy") is not None
+        official = record.get("official", True) or not official_available(self.dataset)
+        return bool(history and quality and official)
 
     def with_runs(self, runs: int) -> Cell:
         """Return a copy with another number of runs."""
@@ -84,6 +100,10 @@ class Cell:
         labels = f"{self.sampler} {amount}"
         if self.validation is not None:
             labels += f", {self.validation} validation labels"
+        if self.validation_per_class is not None:
+            labels += f", {self.validation_per_class} validation labels per class"
+        if self.train_on_validation:
+            labels += ", also trained on"
         return f"{self.method}{preset}{settings} on {self.dataset}, {labels}"
 
 
@@ -104,6 +124,11 @@ def key_of(record: Mapping[str, Any]) -> str:
     values = [record[name] for name in names]
     if record.get("validation") is not None:
         values.append(record["validation"])
+    if record.get("validation_per_class") is not None:
+        # Then every class has the requested number of labels, and a record contains that number.
+        values += ["per class", record["per_class"], record["validation_per_class"]]
+    if record.get("train_on_validation"):
+        values.append("train on validation")
     return repr((values, settings))
 
 

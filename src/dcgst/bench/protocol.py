@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import f1_score
+from sklearn.metrics import f1_score, recall_score
 
 from dcgst.bench.provenance import PeakMemory, current_commit, device_name
 from dcgst.engine.device import resolve_device
@@ -33,6 +33,10 @@ class Labels:
         runs: Number of runs.
         first_run: Number of the first run.
         validation: Number of validation nodes; None for the share that the paper uses.
+        validation_per_class: Number of validation nodes of each class, as an alternative to
+            ``validation``.
+        train_on_validation: Whether the validation nodes become training nodes after they were
+            drawn. The test nodes are the same.
     """
 
     sampler: str = "released"
@@ -41,10 +45,12 @@ class Labels:
     runs: int = 10
     first_run: int = 0
     validation: int | None = None
+    validation_per_class: int | None = None
+    train_on_validation: bool = False
 
     def sample(self, graph: Graph) -> Split:
         """Sample a split of a graph."""
-        return sample(
+        split = sample(
             graph,
             self.sampler,
             rate=self.rate,
@@ -52,7 +58,11 @@ class Labels:
             runs=self.runs,
             first_run=self.first_run,
             val_count=self.validation,
+            val_per_class=self.validation_per_class,
         )
+        if not self.train_on_validation:
+            return split
+        return replace(split, train=split.train | split.val, val=np.zeros_like(split.val))
 
 
 @dataclass(frozen=True)
@@ -83,6 +93,9 @@ class Record:
         versions: Versions of the libraries.
         stages: History of each run; None if it was not requested.
         validation: Requested number of validation nodes; None for the share that the paper uses.
+        validation_per_class: Requested number of validation nodes of each class.
+        train_on_validation: Whether the validation nodes were used as training nodes.
+        balanced_accuracy: Mean over the runs of the mean recall of the classes, in percent.
         macro_f1: Mean over the runs of the unweighted mean F1 of the classes, in percent.
         ece: Mean over the runs of the expected calibration error.
         share_error: Mean over the runs of the error of the class shares, estimated by the mean
@@ -112,6 +125,9 @@ class Record:
     versions: dict[str, str]
     stages: list[list[dict[str, float]]] | None = None
     validation: int | None = None
+    validation_per_class: int | None = None
+    train_on_validation: bool = False
+    balanced_accuracy: float | None = None
     macro_f1: float | None = None
     ece: float | None = None
     share_error: float | None = None
@@ -156,14 +172,14 @@ def run_cell(
         _quality(graph, result, mask, None if method.calibrated else val)
         for result, mask, val in zip(results, test, split.val, strict=True)
     ]
-    macro_f1, ece, shares = np.mean(quality, axis=0)
+    balanced, macro_f1, ece, shares = np.mean(quality, axis=0)
     return Record(
         dataset=graph.name,
         method=METHODS.name_of(type(method)),
         backbone=method.config().get("backbone"),
         sampler=labels.sampler,
         rate=labels.rate,
-        per_class=_labels_per_class(graph, split),
+        per_class=_labels_per_class(graph, split, labels),
         runs=labels.runs,
         first_run=labels.first_run,
         preset=preset,
@@ -181,6 +197,9 @@ def run_cell(
         versions=versions(),
         stages=[_round_history(result.history) for result in results] if stages else None,
         validation=labels.validation,
+        validation_per_class=labels.validation_per_class,
+        train_on_validation=labels.train_on_validation,
+        balanced_accuracy=round(100 * float(balanced), 2),
         macro_f1=round(100 * float(macro_f1), 2),
         ece=round(float(ece), 4),
         share_error=round(float(shares), 4),
@@ -189,8 +208,10 @@ def run_cell(
 
 def _quality(
     graph: Graph, result: Result, test: NDArray[np.bool_], val: NDArray[np.bool_] | None
-) -> tuple[float, float, float]:
-    """Macro F1, calibration error and error of class shares of one run on its test nodes.
+) -> tuple[float, float, float, float]:
+    """Balanced accuracy, macro F1, calibration error and error of class shares of one run.
+
+    They are measured on the test nodes. Classes without test nodes are left out.
 
     Args:
         graph: Graph with true labels.
@@ -198,11 +219,13 @@ def _quality(
         test: Test nodes.
         val: Validation nodes to calibrate with; None if the method calibrates itself.
     """
-    truth, proba = graph.labels[test], result.proba
+    truth, predicted, proba = graph.labels[test], result.labels[test], result.proba
+    classes = np.unique(truth)
     if val is not None:
         proba = calibrate(proba, np.where(val, graph.labels, UNKNOWN)).apply(proba)
     return (
-        float(f1_score(truth, result.labels[test], labels=np.unique(truth), average="macro")),
+        float(recall_score(truth, predicted, labels=classes, average="macro")),
+        float(f1_score(truth, predicted, labels=classes, average="macro")),
         expected_calibration_error(proba[test], truth),
         share_error(proba[test].mean(axis=0), truth),
     )
@@ -212,7 +235,9 @@ def _round_history(history: list[dict[str, float]]) -> list[dict[str, float]]:
     return [{key: round(value, 4) for key, value in entry.items()} for entry in history]
 
 
-def _labels_per_class(graph: Graph, split: Split) -> int | None:
+def _labels_per_class(graph: Graph, split: Split, labels: Labels) -> int | None:
     """Return the number of training labels per class, or None if it differs between classes."""
+    if labels.validation_per_class is not None:
+        return labels.per_class  # drawn for every class, or the sampling raises
     counts = np.bincount(graph.labels[split.train[0]], minlength=graph.num_classes)
     return int(counts[0]) if (counts == counts[0]).all() else None

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
 from dcgst.bench.cells import Cell
 from dcgst.bench.records import Records, StoredRecord
-from dcgst.bench.tables import Table
 from dcgst.datasets import DATASETS
 
-GRAPHS = (
+DEVELOPMENT = (
     "cora_ml",
     "amazon_photo",
     "blogcatalog",
@@ -21,31 +20,34 @@ GRAPHS = (
     "minesweeper",
     "actor",
     "chameleon_filtered",
-    "cornell",
-    "facebook",
-    "DE",
-    "counties_winner",
-    "counties_economy",
-    "german",
-    "wikispeedia",
     "digits",
     "cora",
     "citeseer",
     "pubmed",
+    "cornell",
 )
 """Citation, co-purchase, social and web graphs, homophilous and heterophilous ones."""
 
+TABLES = ("counties_winner", "counties_economy", "german", "wikispeedia", "facebook", "DE")
+"""Graphs that are read from tables with columns of several kinds."""
+
+GROUPS = {"development": DEVELOPMENT, "tables": TABLES}
+GRAPHS = (*DEVELOPMENT, *TABLES)
+
 FLOORS = ("gcn", "appnp", "mlp", "lp", "em")
 """Plain methods. The best of them on each graph, in hindsight, is what others are compared with."""
+
+MAJORITY = "majority"
+"""Always measured: what predicting one class for all nodes reaches."""
 
 SAMPLERS = ("uniform", "degree", "ppr-s")
 VALIDATION = (0, 20)
 PER_CLASS = 10
 
 
-def available_graphs() -> list[str]:
+def available_graphs(names: Iterable[str] = GRAPHS) -> list[str]:
     """The graphs whose files are on this machine."""
-    return [name for name in GRAPHS if DATASETS[name].available()]
+    return [name for name in names if DATASETS[name].available()]
 
 
 def suite_cells(
@@ -58,9 +60,12 @@ def suite_cells(
 ) -> list[Cell]:
     """The cells of the suite: each method on each graph, sampler and number of validation labels.
 
+    With validation labels, each floor is measured twice: the second time, the validation labels are
+    further training labels.
+
     Args:
         graphs: names of datasets or paths of graphs.
-        methods: methods to measure; the floors are always included.
+        methods: methods to measure; the floors and the majority class are always included.
         runs: runs of each cell.
         first_run: number of the first run.
         settings: settings that override the defaults, by method.
@@ -76,12 +81,23 @@ def suite_cells(
             per_class=PER_CLASS,
             validation=validation,
             first_run=first_run,
+            train_on_validation=train_on_validation,
         )
         for graph in graphs
         for sampler in SAMPLERS
         for validation in VALIDATION
-        for method in dict.fromkeys((*FLOORS, *methods))
+        for method in dict.fromkeys((MAJORITY, *FLOORS, *methods))
+        for train_on_validation in ((False, True) if validation and method in FLOORS else (False,))
     ]
+
+
+def row_name(method: str, train_on_validation: bool) -> str:
+    """Name of a row of the tables: the method, and whether it trains on the validation labels."""
+    return f"{method}+val" if train_on_validation else method
+
+
+SECOND_FLOORS = tuple(row_name(floor, True) for floor in FLOORS)
+"""The floors that also train on the validation labels."""
 
 
 @dataclass(frozen=True)
@@ -91,91 +107,101 @@ class Regime:
     Attributes:
         sampler: how the labels were drawn.
         validation: number of validation labels.
-        by_graph: records by graph and method.
+        by_graph: records by graph and row, see :func:`row_name`. All graphs have the same rows.
     """
 
     sampler: str
     validation: int
     by_graph: Mapping[str, Mapping[str, StoredRecord]]
 
-    def gaps(self, method: str) -> dict[str, float]:
-        """Accuracy minus that of the best floor, by graph."""
-        return {
-            graph: records[method]["mean"] - max(records[floor]["mean"] for floor in FLOORS)
-            for graph, records in self.by_graph.items()
-        }
+    @property
+    def rows(self) -> list[str]:
+        """The measured rows."""
+        return list(next(iter(self.by_graph.values())))
 
-    def mean_of(self, method: str, name: str) -> float:
-        """Mean of a field of the records over the graphs."""
-        return float(mean(records[method][name] for records in self.by_graph.values()))
+    @property
+    def second_floors(self) -> tuple[str, ...]:
+        """The floors that use as many training labels as there are; empty if not measured.
+
+        Without validation labels, they are the floors themselves.
+        """
+        if self.validation == 0:
+            return FLOORS
+        return SECOND_FLOORS if set(SECOND_FLOORS) <= set(self.rows) else ()
+
+    def gaps(self, row: str) -> dict[str, float]:
+        """Accuracy minus that of the best floor, by graph."""
+        return self._differences(row, FLOORS, "mean")
+
+    def second_gaps(self, row: str) -> dict[str, float]:
+        """Accuracy minus that of the best floor that also trains on the validation labels."""
+        return self._differences(row, self.second_floors, "mean")
+
+    def f1_gaps(self, row: str) -> dict[str, float]:
+        """Macro F1 minus the largest one of these floors; empty if one was not measured."""
+        return self._differences(row, self.second_floors, "macro_f1")
+
+    def _differences(self, row: str, floors: Sequence[str], field: str) -> dict[str, float]:
+        """A field of a row minus the largest one of the floors, by graph; empty if one is missing.
+
+        Records of earlier versions do not have all fields.
+        """
+        own, others = self._values(row, field), [self._values(name, field) for name in floors]
+        if not others or not all([own, *others]):
+            return {}
+        return {graph: own[graph] - max(other[graph] for other in others) for graph in own}
+
+    def _values(self, row: str, field: str) -> dict[str, float]:
+        """A field of the records of a row, by graph; empty if a record does not have it."""
+        found = {graph: records[row].get(field) for graph, records in self.by_graph.items()}
+        known = {graph: float(value) for graph, value in found.items() if value is not None}
+        return known if len(known) == len(found) else {}
+
+    def mean_of(self, row: str, field: str) -> float | None:
+        """Mean of a field of the records over the graphs; None if a record does not have it."""
+        values = self._values(row, field)
+        return mean(values.values()) if values else None
+
+    def select(self, graphs: Iterable[str]) -> Regime | None:
+        """The same with some of the graphs; None if there are none of them."""
+        kept = {name: self.by_graph[name] for name in graphs if name in self.by_graph}
+        return Regime(self.sampler, self.validation, kept) if kept else None
 
 
 def regimes_of(cells: Sequence[Cell], records: Records) -> list[Regime]:
-    """Group the records of cells by kind of labels; graphs with missing records are left out."""
-    regimes = []
-    for sampler in SAMPLERS:
-        for validation in VALIDATION:
-            by_graph: dict[str, dict[str, StoredRecord]] = {}
-            incomplete = set()
-            for cell in cells:
-                if (cell.sampler, cell.validation) != (sampler, validation):
-                    continue
-                record = records.find(cell)
-                if record is None:
-                    incomplete.add(cell.dataset)
-                else:
-                    by_graph.setdefault(cell.dataset, {})[cell.method] = record
-            complete = {graph: by_graph[graph] for graph in by_graph if graph not in incomplete}
-            if complete:
-                regimes.append(Regime(sampler, validation, complete))
-    return regimes
+    """Group the records of cells by kind of labels.
 
-
-HEADERS = ("labels", "val", "method", "acc", "gap", "worst", "F1", "ECE", "shares", "s")
-
-
-def summary_table(regimes: Sequence[Regime], methods: Sequence[str]) -> Table:
-    """One row per kind of labels and method: means over the graphs, mean and worst gap."""
-    rows = []
-    for regime in regimes:
-        for method in dict.fromkeys((*FLOORS, *methods)):
-            gaps = regime.gaps(method).values()
-            seconds = mean(
-                records[method]["seconds"] / records[method]["runs"]
-                for records in regime.by_graph.values()
-            )
-            rows.append(
-                [
-                    regime.sampler,
-                    str(regime.validation),
-                    method,
-                    f"{regime.mean_of(method, 'mean'):.1f}",
-                    f"{mean(gaps):+.1f}",
-                    f"{min(gaps):+.1f}",
-                    f"{regime.mean_of(method, 'macro_f1'):.1f}",
-                    f"{regime.mean_of(method, 'ece'):.3f}",
-                    f"{regime.mean_of(method, 'share_error'):.3f}",
-                    f"{seconds:.1f}",
-                ]
-            )
-    graphs = {graph for regime in regimes for graph in regime.by_graph}
-    note = (
-        f"Means over {len(graphs)} graphs with {PER_CLASS} labels per class and, in column val, "
-        "validation labels drawn at random. gap: accuracy minus that of the best of "
-        f"{', '.join(FLOORS)} on the same graph and labels, in hindsight; worst: on the graph "
-        "where it is lowest. F1: macro F1. ECE: expected calibration error. shares: half the sum "
-        "of differences between mean probabilities and true class shares. s: seconds per run."
-    )
-    return Table("Few-label suite", list(HEADERS), rows, [note])
-
-
-def gap_table(regimes: Sequence[Regime], method: str) -> Table:
-    """The gap of one method on each graph, by kind of labels."""
-    headers = ["graph", *(f"{r.sampler}, {r.validation}" for r in regimes)]
-    graphs = list(dict.fromkeys(graph for regime in regimes for graph in regime.by_graph))
-    gaps = [regime.gaps(method) for regime in regimes]
-    rows = [
-        [graph, *(f"{gap[graph]:+.1f}" if graph in gap else "–" for gap in gaps)]
-        for graph in graphs
+    Rows without any record in a regime are left out, and so are the second floors if one of them
+    has none. Of the graphs, those are left out that lack a record of another row. A regime needs
+    all floors.
+    """
+    by_kind: dict[tuple[str, int | None], list[Cell]] = {}
+    for cell in cells:
+        by_kind.setdefault((cell.sampler, cell.validation), []).append(cell)
+    found = [
+        _regime(sampler, validation, by_kind.get((sampler, validation), []), records)
+        for sampler in SAMPLERS
+        for validation in VALIDATION
     ]
-    return Table(f"Gap of {method} by graph", headers, rows, [])
+    return [regime for regime in found if regime is not None]
+
+
+def _regime(
+    sampler: str, validation: int, cells: Sequence[Cell], records: Records
+) -> Regime | None:
+    by_row: dict[str, dict[str, StoredRecord]] = {}
+    for cell in cells:
+        record = records.find(cell)
+        if record is not None:
+            name = row_name(cell.method, cell.train_on_validation)
+            by_row.setdefault(name, {})[cell.dataset] = record
+    if not set(FLOORS) <= by_row.keys():
+        return None
+    if not set(SECOND_FLOORS) <= by_row.keys():
+        by_row = {row: found for row, found in by_row.items() if row not in SECOND_FLOORS}
+    complete = {
+        graph: {row: found[graph] for row, found in by_row.items()}
+        for graph in dict.fromkeys(cell.dataset for cell in cells)
+        if all(graph in found for found in by_row.values())
+    }
+    return Regime(sampler, validation, complete) if complete else None

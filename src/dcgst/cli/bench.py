@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,17 +13,12 @@ import typer
 from rich.table import Table
 
 from dcgst.bench.cells import Cell
+from dcgst.bench.iceberg import PUBLISHED, iceberg_cells, iceberg_table
 from dcgst.bench.protocol import Labels, Record, run_cell
 from dcgst.bench.records import Records
-from dcgst.bench.suite import (
-    FLOORS,
-    GRAPHS,
-    available_graphs,
-    gap_table,
-    regimes_of,
-    suite_cells,
-    summary_table,
-)
+from dcgst.bench.suite import FLOORS, GRAPHS, available_graphs, regimes_of, suite_cells
+from dcgst.bench.suite_tables import gap_table, group_table, summary_table
+from dcgst.bench.tables import Table as TextTable
 from dcgst.cli.grid import Plan, announce, report_failures, run_missing, show_table
 from dcgst.cli.output import (
     JsonOption,
@@ -45,6 +42,9 @@ from dcgst.methods.core.params import parse_setting
 PER_CLASS = 5
 """Labels per class if neither a rate nor a number is set."""
 
+METHODS_BY_DEFAULT = {"": "gcn,dcgst", "suite": "ensemble,dcgst", "iceberg": "gcn,ensemble"}
+RUNS_BY_DEFAULT = {"": 10, "suite": 5, "iceberg": 10}
+
 
 def command(
     dataset: Annotated[
@@ -52,16 +52,30 @@ def command(
         typer.Option(help="Datasets or paths of graphs, comma-separated.  [default: digits]"),
     ] = None,
     method_names: Annotated[
-        str, typer.Option("--method", help="Methods or package.module:Class, comma-separated.")
-    ] = "gcn,dcgst",
+        str | None,
+        typer.Option(
+            "--method",
+            help="Methods or package.module:Class, comma-separated.  [default: gcn,dcgst; in the "
+            "suite ensemble,dcgst; in the protocol of IceBerg gcn,ensemble]",
+        ),
+    ] = None,
     suite: Annotated[
         bool,
         typer.Option(
             "--suite",
             help="The few-label suite: 19 graphs or those of --dataset, 10 labels per class drawn "
-            "in three ways, without and with 20 validation labels, and five plain methods.",
+            "in three ways, without and with 20 validation labels, five plain methods and the "
+            "majority class.",
         ),
     ] = False,
+    protocol: Annotated[
+        str | None,
+        typer.Option(
+            metavar="iceberg",
+            help="A published protocol: that of IceBerg (WWW 2025) with 1 to 5 labels and 30 "
+            "validation labels per class on cora, citeseer and pubmed, with its results.",
+        ),
+    ] = None,
     rate: Annotated[float | None, typer.Option(help="Labels as a share of all nodes.")] = None,
     per_class: Annotated[
         int | None, typer.Option(help="Labels per class, instead of a rate.")
@@ -95,79 +109,119 @@ def command(
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, help="Suite: cells to run in parallel.  [default: one per core]"),
+        typer.Option(
+            min=1, help="Suite, protocol: cells to run in parallel.  [default: one per core]"
+        ),
     ] = None,
     ray: RayOption = None,
     results: Annotated[
         Path | None,
         typer.Option(
-            help="Suite: file of records; cells in it are not run again.  [default: suite.jsonl]"
+            help="Suite, protocol: file of records; cells in it are not run again.  [default: "
+            "suite.jsonl, iceberg.jsonl]"
         ),
     ] = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Measure the accuracy of methods on datasets under one protocol."""
-    names = list(split_list(method_names))
+    kind = _kind(suite, protocol)
+    names = list(split_list(method_names or METHODS_BY_DEFAULT[kind]))
+    runs = RUNS_BY_DEFAULT[kind] if runs is None else runs
     pairs = _check_pairs(split_pairs(settings or []), names)
     own = {name: _settings(name, config, pairs, device) for name in names}
-    if suite:
+    if kind:
         if rate is not None or per_class is not None or sampler or preset != "default":
             raise InputError(
-                "--suite has its own labels; leave out --rate, --per-class, --sampler, --preset"
+                f"--{'suite' if suite else 'protocol'} has its own labels; leave out --rate, "
+                "--per-class, --sampler, --preset"
             )
         for name in names:
             make_method(name, "default", own[name])  # raises before any computation
             own[name].pop("device", None)
-        graphs = list(split_list(dataset)) if dataset else _graphs_of_suite()
-        for graph_name in graphs:
-            check_name(graph_name)
-        cells = suite_cells(
-            graphs, names, runs=5 if runs is None else runs, first_run=first_run, settings=own
+        options = GridOptions(
+            results or Path(f"{kind}.jsonl"), device or "auto", workers, ray, json, quiet
         )
-        run_suite(
-            cells,
-            names,
-            results or Path("suite.jsonl"),
-            device or "auto",
-            workers,
-            ray,
-            json,
-            quiet,
-        )
+        cells = _cells(kind, dataset, names, runs, first_run, own)
+        run_suite(cells, names, options) if suite else run_iceberg(cells, options)
         return
     if results is not None or workers is not None or ray is not None:
-        raise InputError("--results, --workers and --ray belong to --suite")
-    runs, sampler = 10 if runs is None else runs, sampler or "ppr-s"
+        raise InputError("--results, --workers and --ray belong to --suite and --protocol")
+    sampler = sampler or "ppr-s"
     if sampler != "official" and rate is None and per_class is None:
         per_class = PER_CLASS
     labels = Labels(sampler, rate, per_class, runs, first_run)
     for name, chosen in _presets(names, preset, 1).items():  # raises before any computation
         make_method(name, chosen, own[name])
-    records: list[Record] = []
-    for data in split_list(dataset or "digits"):
-        graph = load(data)
-        presets = _presets(names, preset, _labels_per_class(graph, labels))
-        methods = {name: make_method(name, presets[name], own[name]) for name in names}
-        for name, method in methods.items():
-            title = f"{name} on {graph.name}"
-            trainings = runs * method.replicas * method.count_trainings(validation=True)
-            with training_progress(title, trainings, quiet or json) as callback:
-                record = run_cell(graph, method, labels, presets[name], [callback])
-            records.append(record)
-            if json:
-                print_json(record)
+    records = [
+        record
+        for data in split_list(dataset or "digits")
+        for record in _measure(data, labels, names, preset, own, json, quiet)
+    ]
     if not json:
         _show(records)
 
 
-def _graphs_of_suite() -> list[str]:
+def _measure(
+    dataset: str,
+    labels: Labels,
+    names: list[str],
+    preset: str,
+    own: dict[str, dict[str, Any]],
+    json: bool,
+    quiet: bool,
+) -> list[Record]:
+    """Measure methods on one dataset, one after the other; as JSON, print each record."""
+    graph = load(dataset)
+    presets = _presets(names, preset, _labels_per_class(graph, labels))
+    methods = {name: make_method(name, presets[name], own[name]) for name in names}
+    records = []
+    for name, method in methods.items():
+        title = f"{name} on {graph.name}"
+        trainings = labels.runs * method.replicas * method.count_trainings(validation=True)
+        with training_progress(title, trainings, quiet or json) as callback:
+            record = run_cell(graph, method, labels, presets[name], [callback])
+        records.append(record)
+        if json:
+            print_json(record)
+    return records
+
+
+def _kind(suite: bool, protocol: str | None) -> str:
+    """The collection of cells that was asked for; empty for a single measurement."""
+    if protocol not in (None, "iceberg"):
+        raise unknown_name("protocol", protocol, ["iceberg"])
+    if suite and protocol:
+        raise InputError("set --suite or --protocol, not both")
+    return "suite" if suite else protocol or ""
+
+
+def _cells(
+    kind: str,
+    dataset: str | None,
+    names: list[str],
+    runs: int,
+    first_run: int,
+    settings: dict[str, dict[str, Any]],
+) -> list[Cell]:
+    """The cells of the suite or of a protocol, on the given datasets or all that are available."""
+    graphs = list(split_list(dataset)) if dataset else []
+    for graph in graphs:
+        check_name(graph)
+    if kind == "suite":
+        graphs = graphs or _available(GRAPHS)
+        return suite_cells(graphs, names, runs=runs, first_run=first_run, settings=settings)
+    graphs = graphs or _available(tuple(PUBLISHED))
+    return iceberg_cells(names, graphs, runs=runs, first_run=first_run, settings=settings)
+
+
+def _available(names: Sequence[str]) -> list[str]:
     """The graphs on this machine; prints which ones are missing."""
-    graphs = available_graphs()
-    missing = [name for name in GRAPHS if name not in graphs]
+    graphs = available_graphs(names)
+    missing = [name for name in names if name not in graphs]
     if missing:
         say(
-            f"Warning: {len(missing)} of {len(GRAPHS)} graphs are left out, because they are not "
+            f"Warning: {len(missing)} of {len(names)} graphs are left out, because they are not "
             f"in $DCGST_DATA: {', '.join(missing)}.",
             errors,
             wrap=True,
@@ -175,28 +229,51 @@ def _graphs_of_suite() -> list[str]:
     return graphs
 
 
-def run_suite(
-    cells: list[Cell],
-    methods: list[str],
-    results: Path,
-    device: str,
-    workers: int | None,
-    ray: str | None,
-    json: bool,
-    quiet: bool,
-) -> None:
+@dataclass(frozen=True)
+class GridOptions:
+    """Where many cells are computed and stored, and what is printed."""
+
+    results: Path
+    device: str
+    workers: int | None
+    ray: str | None
+    json: bool
+    quiet: bool
+
+
+def run_suite(cells: list[Cell], methods: list[str], options: GridOptions) -> None:
     """Run the missing cells of the suite in parallel, and print its tables."""
-    records = Records(results)
-    check_file(results)
-    plan = Plan(cells, records, device, workers, ray)
-    announce(plan, json)
-    failed = run_missing(plan, "suite", json, quiet) if plan.missing else []
-    regimes = regimes_of(cells, records)
-    if not json and regimes:
-        show_table(summary_table(regimes, methods))
-        for name in methods:
-            if name not in FLOORS:
-                show_table(gap_table(regimes, name))
+
+    def tables(records: Records) -> list[TextTable]:
+        regimes = regimes_of(cells, records)
+        if not regimes:
+            return []
+        own = [name for name in methods if name not in FLOORS]
+        found = [group_table(regimes, own), *(gap_table(regimes, name) for name in own)]
+        return [summary_table(regimes, methods), *(table for table in found if table.rows)]
+
+    _run_grid(cells, "suite", options, tables)
+
+
+def run_iceberg(cells: list[Cell], options: GridOptions) -> None:
+    """Run the missing cells of the protocol of IceBerg in parallel, and print its table."""
+    _run_grid(cells, "iceberg", options, lambda records: [iceberg_table(cells, records)])
+
+
+def _run_grid(
+    cells: list[Cell],
+    title: str,
+    options: GridOptions,
+    tables: Callable[[Records], list[TextTable]],
+) -> None:
+    records = Records(options.results)
+    check_file(options.results)
+    plan = Plan(cells, records, options.device, options.workers, options.ray)
+    announce(plan, options.json)
+    failed = run_missing(plan, title, options.json, options.quiet) if plan.missing else []
+    if not options.json:
+        for table in tables(records):
+            show_table(table)
     report_failures(failed, plan)
 
 

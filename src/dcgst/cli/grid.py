@@ -22,6 +22,9 @@ from dcgst.bench.tables import Table
 from dcgst.cli.output import console, errors, print_json, progress, say
 from dcgst.engine.device import resolve_device
 
+MANY_COLUMNS = 10
+"""Tables with more columns have narrower gaps, so that they fit into 80 characters."""
+
 
 @dataclass
 class Plan:
@@ -122,7 +125,14 @@ def describe_time(seconds: float) -> str:
 
 def show_table(table: Table) -> None:
     """Print a table with its notes; text between double asterisks is bold."""
-    shown = RichTable(title=table.title, box=None, title_justify="left")
+    wide = len(table.headers) > MANY_COLUMNS
+    shown = RichTable(
+        title=table.title,
+        box=None,
+        title_justify="left",
+        collapse_padding=wide,
+        pad_edge=not wide,
+    )
     for header in table.headers:
         shown.add_column(header, overflow="fold")
     for row in table.rows:

@@ -91,6 +91,7 @@ def sample(
     first_run: int = 0,
     val_rate: float = VALIDATION_RATE,
     val_count: int | None = None,
+    val_per_class: int | None = None,
     seed: int = 0,
 ) -> Split:
     """Draw the labeled nodes of several runs.
@@ -106,6 +107,8 @@ def sample(
         first_run: number of the first run. Run 7 is the same whether drawn alone or among ten.
         val_rate: share of all nodes to draw at random for validation from the unlabeled ones.
         val_count: number of validation nodes, instead of a rate.
+        val_per_class: validation nodes of each class, instead of a rate. Every class needs more
+            nodes than its training and validation labels.
         seed: another seed gives other runs; ``released`` seeds do not depend on it.
 
     Example:
@@ -116,9 +119,11 @@ def sample(
     graph = as_graph(graph)
     if sampler not in (*SAMPLERS, OFFICIAL) and ":" not in sampler:
         raise unknown_name("sampler", sampler, (*SAMPLERS, OFFICIAL))
-    _check_numbers(runs, first_run, per_class, val_rate, val_count, seed)
+    _check_numbers(runs, first_run, per_class, val_rate, val_count, val_per_class, seed)
     if rate is not None and per_class is not None:
         raise InputError("set a label rate or labels per class, not both")
+    if val_count is not None and val_per_class is not None:
+        raise InputError("set val_count or val_per_class, not both")
     numbers = range(first_run, first_run + runs)
     if sampler == OFFICIAL:
         if rate is not None or per_class is not None:
@@ -133,13 +138,13 @@ def sample(
         [to_mask(nodes, graph.num_nodes) for nodes in _draw(SAMPLERS[sampler], request)]
     )
     count = round(val_rate * graph.num_nodes) if val_count is None else val_count
-    val = np.stack(
-        [
-            _validation(graph, row, count, request.rng(run, 1))
-            for run, row in zip(numbers, train, strict=True)
-        ]
-    )
-    return Split(train, val, ~train & ~val, tuple(numbers))
+    val = [
+        _validation(graph, row, count, request.rng(run, 1))
+        if val_per_class is None
+        else _balanced_validation(graph, row, val_per_class, request.rng(run, 1))
+        for run, row in zip(numbers, train, strict=True)
+    ]
+    return Split(train, np.stack(val), ~train & ~np.stack(val), tuple(numbers))
 
 
 @lru_cache(maxsize=1)
@@ -161,6 +166,7 @@ def _check_numbers(
     per_class: int | None,
     val_rate: float,
     val_count: int | None,
+    val_per_class: int | None,
     seed: int,
 ) -> None:
     numbers = {
@@ -168,6 +174,7 @@ def _check_numbers(
         "first_run": first_run,
         "per_class": per_class,
         "val_count": val_count,
+        "val_per_class": val_per_class,
         "seed": seed,
     }
     for name, value in numbers.items():
@@ -180,6 +187,8 @@ def _check_numbers(
         )
     if val_count is not None and val_count < 0:
         raise InputError(f"val_count must not be negative, got {val_count}")
+    if val_per_class is not None and val_per_class < 1:
+        raise InputError(f"val_per_class must be at least 1, got {val_per_class}")
     if runs < 1 or first_run < 0:
         raise InputError(f"runs must be at least 1 and first_run 0, got {runs} and {first_run}")
 
@@ -196,3 +205,19 @@ def _validation(graph: Graph, train: Mask, count: int, rng: np.random.Generator)
     rest = np.flatnonzero(~train & (graph.labels != UNKNOWN))
     count = min(count, max(0, rest.size - 1))
     return to_mask(rng.choice(rest, count, replace=False), graph.num_nodes)
+
+
+def _balanced_validation(
+    graph: Graph, train: Mask, per_class: int, rng: np.random.Generator
+) -> Mask:
+    """Draw the same number of validation nodes from each class; at least one node remains."""
+    chosen = []
+    for label, name in enumerate(graph.class_names):
+        rest = np.flatnonzero(~train & (graph.labels == label))
+        if rest.size <= per_class:
+            raise InputError(
+                f"class {name!r} has {rest.size} nodes without a training label, too few for "
+                f"{per_class} validation nodes and at least one test node; request fewer"
+            )
+        chosen.append(rng.choice(rest, per_class, replace=False))
+    return to_mask(np.concatenate(chosen), graph.num_nodes)
