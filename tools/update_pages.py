@@ -1,9 +1,10 @@
-"""Update docs/suite.md and the short tables in README.md from the records in results/."""
+"""Update docs/suite.md, and tables in README.md and docs/measurements.md, from results/."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from dcgst.bench.iceberg import iceberg_section
 from dcgst.bench.pages import summary_table
 from dcgst.bench.records import Records
 from dcgst.bench.suite_page import render_suite, suite_summary
@@ -28,6 +29,10 @@ def main() -> None:
     text = replace_between(text, "suite table", suite_summary(suite))
     write_text(readme, text)
     write_text(ROOT / "docs" / "suite.md", render_suite(suite))
+    measurements = ROOT / "docs" / "measurements.md"
+    text = measurements.read_text(encoding="utf-8")
+    section = iceberg_section(Records(ROOT / "results" / "iceberg.jsonl"))
+    write_text(measurements, replace_between(text, "iceberg table", section))
 
 
 if __name__ == "__main__":

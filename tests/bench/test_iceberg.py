@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dcgst.bench.cells import key_of
-from dcgst.bench.iceberg import PUBLISHED, SETTINGS, iceberg_cells, iceberg_table
+from dcgst.bench.iceberg import (
+    PUBLISHED,
+    SETTINGS,
+    iceberg_cells,
+    iceberg_section,
+    iceberg_table,
+)
 from dcgst.bench.protocol import run_cell
 from dcgst.bench.records import Records
 from dcgst.datasets import load
@@ -17,6 +24,8 @@ from dcgst.errors import InputError
 from dcgst.methods import METHODS
 from tests.bench.conftest import make_record
 from tests.cli.helpers import dcgst
+
+ROOT = Path(__file__).parents[2]
 
 
 def record_of(cell, accuracy, **fields):
@@ -75,6 +84,11 @@ def test_the_table_has_published_and_measured_values(tmp_path):
 
 def test_published_values_cover_all_settings():
     assert sum(len(values) for values in PUBLISHED.values()) == 10
+
+
+def test_the_committed_table_matches_the_records():
+    section = iceberg_section(Records(ROOT / "results" / "iceberg.jsonl"))
+    assert section in (ROOT / "docs" / "measurements.md").read_text(encoding="utf-8")
 
 
 def test_the_command_shows_stored_records(tmp_path):

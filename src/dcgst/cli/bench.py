@@ -4,36 +4,34 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
-from dcgst.bench.cells import Cell
-from dcgst.bench.iceberg import PUBLISHED, iceberg_cells, iceberg_table
 from dcgst.bench.protocol import Labels, Record, run_cell
-from dcgst.bench.records import Records
-from dcgst.bench.suite import FLOORS, GRAPHS, available_graphs, regimes_of, suite_cells
-from dcgst.bench.suite_tables import gap_table, group_table, summary_table
-from dcgst.bench.tables import Table as TextTable
-from dcgst.cli.grid import Plan, announce, report_failures, run_missing, show_table
+from dcgst.cli.bench_cells import (
+    METHODS_BY_DEFAULT,
+    RUNS_BY_DEFAULT,
+    GridOptions,
+    kind_of,
+    make_cells,
+    run_iceberg,
+    run_suite,
+)
 from dcgst.cli.output import (
     JsonOption,
     QuietOption,
     RayOption,
     cell,
-    check_file,
     console,
-    errors,
     print_json,
     say,
     training_progress,
 )
 from dcgst.cli.settings import make_method, split_list, split_pairs
-from dcgst.datasets import check_name, load
+from dcgst.datasets import load
 from dcgst.errors import InputError, unknown_name
 from dcgst.graph import Graph
 from dcgst.methods import METHODS
@@ -41,9 +39,6 @@ from dcgst.methods.core.params import parse_setting
 
 PER_CLASS = 5
 """Labels per class if neither a rate nor a number is set."""
-
-METHODS_BY_DEFAULT = {"": "gcn,dcgst", "suite": "ensemble,dcgst", "iceberg": "gcn,ensemble"}
-RUNS_BY_DEFAULT = {"": 10, "suite": 5, "iceberg": 10}
 
 
 def command(
@@ -125,7 +120,7 @@ def command(
     quiet: QuietOption = False,
 ) -> None:
     """Measure the accuracy of methods on datasets under one protocol."""
-    kind = _kind(suite, protocol)
+    kind = kind_of(suite, protocol)
     names = list(split_list(method_names or METHODS_BY_DEFAULT[kind]))
     runs = RUNS_BY_DEFAULT[kind] if runs is None else runs
     pairs = _check_pairs(split_pairs(settings or []), names)
@@ -142,7 +137,7 @@ def command(
         options = GridOptions(
             results or Path(f"{kind}.jsonl"), device or "auto", workers, ray, json, quiet
         )
-        cells = _cells(kind, dataset, names, runs, first_run, own)
+        cells = make_cells(kind, dataset, names, runs, first_run, own)
         run_suite(cells, names, options) if suite else run_iceberg(cells, options)
         return
     if results is not None or workers is not None or ray is not None:
@@ -185,96 +180,6 @@ def _measure(
         if json:
             print_json(record)
     return records
-
-
-def _kind(suite: bool, protocol: str | None) -> str:
-    """The collection of cells that was asked for; empty for a single measurement."""
-    if protocol not in (None, "iceberg"):
-        raise unknown_name("protocol", protocol, ["iceberg"])
-    if suite and protocol:
-        raise InputError("set --suite or --protocol, not both")
-    return "suite" if suite else protocol or ""
-
-
-def _cells(
-    kind: str,
-    dataset: str | None,
-    names: list[str],
-    runs: int,
-    first_run: int,
-    settings: dict[str, dict[str, Any]],
-) -> list[Cell]:
-    """The cells of the suite or of a protocol, on the given datasets or all that are available."""
-    graphs = list(split_list(dataset)) if dataset else []
-    for graph in graphs:
-        check_name(graph)
-    if kind == "suite":
-        graphs = graphs or _available(GRAPHS)
-        return suite_cells(graphs, names, runs=runs, first_run=first_run, settings=settings)
-    graphs = graphs or _available(tuple(PUBLISHED))
-    return iceberg_cells(names, graphs, runs=runs, first_run=first_run, settings=settings)
-
-
-def _available(names: Sequence[str]) -> list[str]:
-    """The graphs on this machine; prints which ones are missing."""
-    graphs = available_graphs(names)
-    missing = [name for name in names if name not in graphs]
-    if missing:
-        say(
-            f"Warning: {len(missing)} of {len(names)} graphs are left out, because they are not "
-            f"in $DCGST_DATA: {', '.join(missing)}.",
-            errors,
-            wrap=True,
-        )
-    return graphs
-
-
-@dataclass(frozen=True)
-class GridOptions:
-    """Where many cells are computed and stored, and what is printed."""
-
-    results: Path
-    device: str
-    workers: int | None
-    ray: str | None
-    json: bool
-    quiet: bool
-
-
-def run_suite(cells: list[Cell], methods: list[str], options: GridOptions) -> None:
-    """Run the missing cells of the suite in parallel, and print its tables."""
-
-    def tables(records: Records) -> list[TextTable]:
-        regimes = regimes_of(cells, records)
-        if not regimes:
-            return []
-        own = [name for name in methods if name not in FLOORS]
-        found = [group_table(regimes, own), *(gap_table(regimes, name) for name in own)]
-        return [summary_table(regimes, methods), *(table for table in found if table.rows)]
-
-    _run_grid(cells, "suite", options, tables)
-
-
-def run_iceberg(cells: list[Cell], options: GridOptions) -> None:
-    """Run the missing cells of the protocol of IceBerg in parallel, and print its table."""
-    _run_grid(cells, "iceberg", options, lambda records: [iceberg_table(cells, records)])
-
-
-def _run_grid(
-    cells: list[Cell],
-    title: str,
-    options: GridOptions,
-    tables: Callable[[Records], list[TextTable]],
-) -> None:
-    records = Records(options.results)
-    check_file(options.results)
-    plan = Plan(cells, records, options.device, options.workers, options.ray)
-    announce(plan, options.json)
-    failed = run_missing(plan, title, options.json, options.quiet) if plan.missing else []
-    if not options.json:
-        for table in tables(records):
-            show_table(table)
-    report_failures(failed, plan)
 
 
 def _check_pairs(pairs: dict[str, str], names: list[str]) -> dict[str, str]:
