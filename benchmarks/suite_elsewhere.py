@@ -6,8 +6,8 @@
 ``pack`` reads the graphs, draws all labels and stores both in FOLDER, one file per graph. Copy
 FOLDER and the source code to the other machine, which needs only PyTorch, PyTorch Geometric, NumPy,
 SciPy, scikit-learn and psutil. ``run`` runs the cells that are not in the file of records in
-parallel processes that share the GPU, and appends each record as soon as it is measured, so that it
-can be interrupted and repeated. Outside a git repository, set DCGST_COMMIT to the commit.
+parallel processes that share the GPU, and appends each record as soon as it is measured. Repeat it
+after an interruption or if cells failed. Outside a git repository, set DCGST_COMMIT to the commit.
 """
 
 from __future__ import annotations
@@ -171,11 +171,11 @@ def run(folder: Path, cells: Sequence[Cell], results: Path, device: str, process
     todo.sort(key=lambda cell: -estimate_seconds(cell, records, gpu))
     print(f"{len(todo)} of {len(cells)} cells to run, {processes} in parallel", flush=True)
     start, failed = time.perf_counter(), 0
-    with open_pool(processes) as pool:
-        pending: dict[Future[Record], Cell] = {
-            pool.submit(measure, folder / f"{cell.dataset}.npz", cell, device): cell
-            for cell in todo
-        }
+    pool = open_pool(processes)
+    pending: dict[Future[Record], Cell] = {
+        pool.submit(measure, folder / f"{cell.dataset}.npz", cell, device): cell for cell in todo
+    }
+    try:
         for number, future in enumerate(as_completed(pending), 1):
             try:
                 records.add(future.result())
@@ -185,6 +185,8 @@ def run(folder: Path, cells: Sequence[Cell], results: Path, device: str, process
             if number % 50 == 0 or number == len(todo):
                 seconds = time.perf_counter() - start
                 print(f"{number} of {len(todo)} cells, {seconds:.0f} s", flush=True)
+    finally:
+        pool.shutdown(cancel_futures=True)
     return failed
 
 

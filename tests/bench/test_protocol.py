@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dcgst.bench.cells import Cell, key_of
-from dcgst.bench.grid import run_grid
+from dcgst.bench.grid import _by_labeled_nodes, run_grid
 from dcgst.bench.protocol import Labels, run_cell
 from dcgst.bench.records import Records
 from dcgst.datasets import load
@@ -40,6 +40,17 @@ def test_cells_that_train_on_validation_labels_have_their_own_records(tmp_path):
     assert (choosing["train_on_validation"], training["train_on_validation"]) == (False, True)
     assert (choosing["per_class"], training["per_class"]) == (3, None)
     assert choosing["accuracy"] != training["accuracy"]
+
+
+def test_labels_are_drawn_once_for_both_uses_of_the_validation_labels():
+    cell = Cell("synthetic/120", "lp", None, "uniform", per_class=3, runs=2, validation=8)
+    others = [
+        replace(cell, validation=0),
+        replace(cell, train_on_validation=True),
+        replace(cell, validation=None, validation_per_class=4),
+    ]
+    assert _by_labeled_nodes([cell, *others]) == [[cell, *others]]
+    assert len(_by_labeled_nodes([cell, replace(cell, per_class=4)])) == 2
 
 
 def test_keys_of_earlier_records_are_the_same():

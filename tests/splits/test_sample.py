@@ -119,6 +119,7 @@ class TestValidation:
         ({"per_class": 2, "val_per_class": 0}, "val_per_class must be at least 1"),
         ({"per_class": 2, "val_per_class": 1, "val_count": 1}, "val_count or val_per_class"),
         ({"per_class": 2, "val_per_class": 10_000}, "too few for 10000 validation nodes"),
+        ({"per_class": 70, "val_per_class": 10}, "has 10 nodes without a training label"),
         ({"per_class": 2.5}, "per_class must be an integer"),
         ({"per_class": 2, "runs": 2.5}, "runs must be an integer"),
         ({"per_class": 2, "first_run": 0.5}, "first_run must be an integer"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import mean
 
 from dcgst.bench.records import Records
@@ -16,9 +17,10 @@ from dcgst.bench.suite import (
 )
 from dcgst.bench.suite_tables import gap_table, group_table, summary_table
 from dcgst.bench.tables import Table
+from dcgst.methods import method
 
 METHOD = "ensemble"
-"""The default method; it has a table of its own."""
+"""The default method; it has a table of its own. It trains on the validation labels."""
 
 METHODS = (METHOD, "dcgst")
 TITLES = {
@@ -63,11 +65,7 @@ def render_suite(records: Records, runs: int = 5) -> str:
 
 def _introduction(regimes: list[Regime], count: int, runs: int) -> list[str]:
     measured = [name for name in METHODS if any(name in regime.rows for regime in regimes)]
-    kinds = {
-        "ensemble": "`ensemble` uses them for weights, class shares and calibration, and trains on "
-        "them.",
-        "dcgst": "DC-GST (`dcgst`) is the method of the paper.",
-    }
+    paper = "DC-GST (`dcgst`) is the method of the paper. " if "dcgst" in measured else ""
     twice = (
         "They are also measured a second time, trained on the validation labels too, for a fixed "
         "number of epochs (rows with +val), for comparison with methods that train on these "
@@ -82,12 +80,24 @@ def _introduction(regimes: list[Regime], count: int, runs: int) -> list[str]:
         "(PPR-S); there are no validation labels, or 20 drawn at random. Methods are compared with "
         f"the best of five plain methods ({', '.join(FLOORS)}) on the same graph and labels, in "
         "hindsight: nobody can choose that well in advance.",
-        f"With validation labels, the plain methods use them to choose the epoch. {twice}"
-        + " ".join(kinds[name] for name in measured),
+        f"With validation labels, the plain methods use them to choose the epoch. {twice}{paper}"
+        f"{_training_on_validation(measured)}".rstrip(),
         f"Runs 0 to {runs - 1}; settings and rules were chosen on other runs (10 to 29) of the "
         "same graphs, by the true classes of their test nodes. `dcgst bench --suite` runs the "
         "methods; `make results` generates this page from `results/suite.jsonl`.",
     ]
+
+
+def _training_on_validation(measured: Sequence[str]) -> str:
+    """A sentence that names the methods that train on the validation labels by default."""
+    names = [name for name in measured if name == METHOD or method(name).trains_on_validation]
+    if not names:
+        return ""
+    verb = "use" if len(names) > 1 else "uses"
+    return (
+        f"{' and '.join(TITLES[name] for name in names)} also {verb} the validation labels for "
+        f"weights and calibration, and {'train' if len(names) > 1 else 'trains'} on them. "
+    )
 
 
 def _origin(regimes: list[Regime]) -> str:
@@ -136,9 +146,9 @@ def suite_summary(records: Records, runs: int = 5) -> str:
     return (
         f"{body}\n\nAccuracy in %, mean of {len(graphs)} graphs and {runs} runs, {PER_CLASS} "
         "labels per class. The best plain method is chosen for each graph in hindsight, from "
-        f"{', '.join(FLOORS)}; with validation labels, it uses them to choose the epoch. Balanced "
-        "accuracy, macro F1, calibration, class shares and single graphs: "
-        "[few-label suite](docs/suite.md)."
+        f"{', '.join(FLOORS)}; with validation labels, it uses them to choose the epoch. "
+        f"{_training_on_validation(others)}Balanced accuracy, macro F1, calibration, class shares "
+        "and single graphs: [few-label suite](docs/suite.md)."
     )
 
 
