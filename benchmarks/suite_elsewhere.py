@@ -102,8 +102,9 @@ def _store(name: str, value: Any, arrays: Arrays, values: dict[str, Any]) -> Non
         arrays[name] = value.astype(str) if value.dtype == object else value
     elif isinstance(value, dict):
         arrays |= {f"{name}/{key}": np.asarray(item) for key, item in value.items()}
-    elif isinstance(value, (str, bool, tuple)):
-        json.dumps(value)  # raises TypeError for what JSON cannot represent
+    elif isinstance(value, str | bool) or (
+        isinstance(value, tuple) and all(isinstance(item, str) for item in value)
+    ):
         values[name] = value
     else:
         raise TypeError(f"the field {name} of a graph cannot be stored: {type(value).__name__}")
@@ -115,12 +116,13 @@ def read(path: Path) -> tuple[Graph, dict[Labels, Split]]:
     with np.load(path, allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
     content = json.loads(str(arrays.pop("content")))
-    fields = {field.name: _restore(field.name, arrays) for field in dataclasses.fields(Graph)}
+    found = {field.name: _restore(field.name, arrays) for field in dataclasses.fields(Graph)}
     plain = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in content["graph"].items()
     }
-    graph = Graph(**{**fields, **plain})
+    arrays_of_graph = {name: value for name, value in found.items() if value is not None}
+    graph = Graph(**{**arrays_of_graph, **plain})
     splits = {}
     for number, stored in enumerate(content["labels"]):
         labels, roles = Labels(**stored), arrays[f"split/{number}"]
@@ -131,14 +133,14 @@ def read(path: Path) -> tuple[Graph, dict[Labels, Split]]:
 
 
 def _restore(name: str, arrays: Arrays) -> Any:
-    """The field of a graph from its arrays; an empty dict if there are none."""
+    """The field of a graph from its arrays; None if there are none."""
     if name in arrays:
         return arrays[name]
     own = {key.split("/")[1]: arrays[key] for key in arrays if key.startswith(f"{name}/")}
     if own.keys() == set(PARTS):
         parts = (own["data"], own["indices"], own["indptr"])
         return sp.csr_array(parts, shape=tuple(int(number) for number in own["shape"]))
-    return own
+    return own or None
 
 
 # --- running the cells ------------------------------------------------------------------------

@@ -73,9 +73,10 @@ def test_a_stored_graph_and_its_labels_are_the_same(script, dense, tmp_path):
             assert (getattr(own, part) == getattr(other, part)).all()
 
 
-def test_unknown_fields_are_errors(script, tmp_path):
+@pytest.mark.parametrize("value", [{1, 2}, (("a", 1),), 3.5])
+def test_unknown_fields_are_errors(script, value):
     with pytest.raises(TypeError, match="the field notes of a graph cannot be stored"):
-        script._store("notes", {1, 2}, {}, {})
+        script._store("notes", value, {}, {})
 
 
 def test_the_suite_runs_without_packages_for_input_and_output(script, tmp_path):
