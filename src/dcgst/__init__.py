@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         SRGNNST,
         ST,
         CorrectAndSmooth,
+        Ensemble,
         GaussianProcess,
         LabelPropagation,
         Majority,
@@ -56,7 +57,7 @@ _MODULES = {
     "dcgst.io": "Columns Query read",
     "dcgst.methods": (
         "APPNP DCGST DRGST EERM EM GCN M3S METHODS MLP SIGN SRGNN SRGNNST ST "
-        "CorrectAndSmooth GaussianProcess LabelPropagation Majority Method Result method "
+        "CorrectAndSmooth Ensemble GaussianProcess LabelPropagation Majority Method Result method "
         "register_method"
     ),
     "dcgst.nn": "Backbone register_backbone",
@@ -96,6 +97,7 @@ __all__ = [
     "Columns",
     "CorrectAndSmooth",
     "Dataset",
+    "Ensemble",
     "GaussianProcess",
     "Graph",
     "InputError",

@@ -9,8 +9,9 @@ import torch
 from dcgst.datasets import load
 from dcgst.errors import InputError
 from dcgst.methods import GCN, METHODS, Ensemble, Majority
+from dcgst.methods.core.row_models import Affine
+from dcgst.methods.ensemble.combination import Evidence, agreements, combine, with_shares
 from dcgst.methods.ensemble.members import MemberFit, label_folds
-from dcgst.methods.ensemble.pool import Evidence, combine, corrected_shares, fit_factor
 from dcgst.splits import sample
 from dcgst.testing import check_method, small_graph, small_split
 
@@ -27,39 +28,77 @@ def test_folds_divide_each_class_and_keep_the_only_label_of_a_class():
 
 def fit_of(proba):
     log_proba = torch.tensor([proba]).log()
-    return MemberFit(log_proba, log_proba, ())
+    return MemberFit(log_proba, log_proba, None, None)
+
+
+def evidence_of(labels, *, random=False, trust=1.0):
+    labels = torch.tensor([labels])
+    everywhere = torch.ones_like(labels, dtype=torch.bool)
+    return Evidence.of(labels, everywhere & random, everywhere, torch.tensor([trust]))
+
+
+EVERY_NODE = torch.ones(1, 2, dtype=torch.bool)
 
 
 def test_weights_are_the_fourth_power_of_left_out_accuracy():
-    evidence = Evidence(torch.tensor([[0, 0]]), torch.ones(1, 2))
     right, wrong = fit_of([[0.9, 0.1]] * 2), fit_of([[0.4, 0.6]] * 2)
-    pool = combine({"right": right, "wrong": wrong}, evidence, torch.ones(1, 2, dtype=torch.bool))
+    found = combine({"right": right, "wrong": wrong}, evidence_of([0, 0]), EVERY_NODE)
     # (2 + 1) / (2 + 2) and (0 + 1) / (2 + 2)
-    assert float(pool.weights["right"] / pool.weights["wrong"]) == pytest.approx(3**4)
-    assert (pool.log_proba.argmax(-1) == 0).all()
+    assert float(found.weights["right"] / found.weights["wrong"]) == pytest.approx(3**4)
+    assert (found.log_proba.argmax(-1) == 0).all()
+
+
+def test_biased_labels_do_not_set_weights_and_clusters_count_more():
+    right, wrong = fit_of([[0.9, 0.1]] * 2), fit_of([[0.4, 0.6]] * 2)
+    evidence = evidence_of([0, 0], trust=0.0)
+    found = combine({"right": right, "wrong": wrong}, evidence, EVERY_NODE, ["wrong"])
+    assert float(found.weights["wrong"] / found.weights["right"]) == pytest.approx(20)
+    trusted = combine({"right": right, "wrong": wrong}, evidence_of([0, 0]), EVERY_NODE, ["wrong"])
+    assert float(trusted.weights["wrong"] / trusted.weights["right"]) == pytest.approx(3**-4)
+
+
+def test_random_labels_count_fully_where_training_labels_do_not():
+    evidence = evidence_of([0] * 5, random=True, trust=0.0)
+    assert evidence.belief.tolist() == [0.5]  # as many as ENOUGH_RANDOM
+    assert evidence.counts.tolist() == [[1.0] * 5]
+    assert float(evidence.accuracy(fit_of([[0.9, 0.1]] * 5).log_proba)) == pytest.approx(6 / 7)
 
 
 def test_a_prediction_that_is_too_confident_is_scaled_down():
     log_proba = torch.tensor([[[0.99, 0.01]] * 400]).log()
-    labels = torch.tensor([[0] * 300 + [1] * 100])  # right in 75%, claims 99%
-    factor = fit_factor(log_proba, Evidence(labels, torch.ones(1, 400)))
+    evidence = evidence_of([0] * 300 + [1] * 100)  # right in 75%, claims 99%
+    factor = evidence.best_factor(log_proba)
     assert float((factor * log_proba[0, 0]).softmax(-1)[0]) == pytest.approx(0.75, abs=0.03)
 
 
 def test_shares_move_towards_those_of_a_random_sample():
     log_proba = torch.full((1, 60, 2), 0.5).log()
-    random = torch.tensor([[1] * 40 + [-1] * 20])
-    nodes = random < 0
+    evidence = evidence_of([1] * 40, random=True)
+    nodes = torch.arange(60)[None] >= 40
+    one = Affine(torch.ones(1))
+    calibration = with_shares(one, log_proba, log_proba[:, :40], evidence, nodes)
     # 40 labels: half of the difference between 1 and the mean prediction 0.5 counts
-    shares = corrected_shares(log_proba, log_proba, nodes, random)
-    assert shares[0].tolist() == pytest.approx([0.25, 0.75])
+    shares = calibration.apply(log_proba)[0, -1].exp()
+    assert shares.tolist() == pytest.approx([0.25, 0.75], abs=1e-3)
+
+
+def test_many_labels_need_few_folds():
+    few = label_folds(torch.arange(100)[None] % 4, 5, (0,))
+    many = label_folds(torch.arange(2600)[None] % 4, 5, (0,))
+    assert sorted(set(few[0].tolist())) == [0, 1, 2, 3, 4]
+    assert sorted(set(many[0].tolist())) == [-1, 0]  # 520 labels are enough
+
+
+def test_agreement_is_the_share_of_nodes_with_the_same_class():
+    fits = {"a": fit_of([[0.9, 0.1]] * 2), "b": fit_of([[0.9, 0.1], [0.1, 0.9]])}
+    assert agreements(fits, EVERY_NODE)["a"].tolist() == [0.5]
 
 
 def test_a_member_without_skill_has_a_small_weight():
     graph = load("digits")
     split = sample(graph, "uniform", per_class=10, runs=1)
     model = Ensemble(members="majority,lp").fit(graph, split)
-    assert model.expert_weights_["lp"] > 100 * model.expert_weights_["majority"]
+    assert model.member_weights_["lp"] > 100 * model.member_weights_["majority"]
     assert (model.labels_ == graph.labels).mean() > 0.9
 
 
@@ -73,10 +112,10 @@ def test_own_members_are_instances_or_paths():
     graph, split = small_graph(), small_split(small_graph())
     members = ("lp", GCN(epochs=3), GCN(epochs=5), Constant())
     model = Ensemble(members=members).fit(graph, split)
-    assert list(model.expert_weights_) == ["lp", "gcn", "gcn-2", "constant"]
+    assert list(model.member_weights_) == ["lp", "gcn", "gcn-2", "constant"]
     by_path = Ensemble(members=f"lp,{__name__}:Constant").fit(graph, split)
-    assert list(by_path.expert_weights_) == ["lp", "constant"]
-    check_method(lambda **settings: Ensemble(members=f"lp,{__name__}:Constant", **settings))
+    assert list(by_path.member_weights_) == ["lp", "constant"]
+    check_method(lambda **settings: Ensemble(members=f"mlp,{__name__}:Constant", **settings))
 
 
 def test_other_graphs_are_predicted_by_the_members_that_have_a_model():

@@ -56,7 +56,7 @@ def test_nearly_as_accurate_as_with_all_nodes(graph, split, monkeypatch):
     assert found.proba_.shape == (500, 3)
     np.testing.assert_allclose(found.proba_.sum(axis=1), 1, atol=1e-5)
     assert found.score(graph) > everything - 0.06
-    assert "gcn" not in found.result_.expert_weights
+    assert "gcn" not in found.result_.member_weights
 
 
 def test_files_and_memory_give_the_same(graph, split, large, monkeypatch):

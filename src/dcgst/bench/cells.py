@@ -9,7 +9,6 @@ from typing import Any
 from dcgst.bench.protocol import Labels
 from dcgst.datasets import official_available
 from dcgst.methods import METHODS, Method, method
-from dcgst.methods.legacy import upgrade_settings
 
 EXECUTION_SETTINGS = ("device", "chunk_size")
 """Settings that affect where and how a method runs, but not what it computes."""
@@ -114,7 +113,7 @@ def key_of(record: Mapping[str, Any]) -> str:
     counts as its current default, so records stay valid when a method gets a new setting.
     """
     defaults = METHODS[record["method"]].from_preset().config()
-    stored = upgrade_settings(record["method"], record["settings"])
+    stored = record["settings"]
     settings = {
         name: stored.get(name, defaults[name])
         for name in sorted(defaults)

@@ -27,7 +27,7 @@ PUBLISHED = {
 """Published accuracy of IceBerg by dataset and labels per class, in percent."""
 
 VALIDATION_PER_CLASS = 30
-SETTINGS = {"train_on_validation": False, "refit": False, "random_validation": False}
+SETTINGS = {"train_on_validation": False, "random_validation": False}
 """Settings of the protocol, for methods that have them. Balanced validation labels are not a random
 sample, and methods must not train on them."""
 

@@ -90,7 +90,7 @@ def _introduction(regimes: list[Regime], count: int, runs: int) -> list[str]:
 
 def _training_on_validation(measured: Sequence[str]) -> str:
     """A sentence that names the methods that train on the validation labels by default."""
-    names = [name for name in measured if name == METHOD or method(name).trains_on_validation]
+    names = [name for name in measured if "train_on_validation" in method(name).get_params()]
     if not names:
         return ""
     verb = "use" if len(names) > 1 else "uses"

@@ -13,7 +13,7 @@ from dcgst.cli.graph_options import with_graph_options
 from dcgst.cli.output import JsonOption, QuietOption, RayOption, SpreadsheetOption, check_folder
 from dcgst.cli.settings import make_method, split_pairs
 from dcgst.io import Input
-from dcgst.methods import METHODS, Method
+from dcgst.methods import DEFAULT_METHOD, METHODS, Method
 from dcgst.methods.core.params import parse_setting
 from dcgst.runs import REPLICAS, default_replicas
 
@@ -29,7 +29,7 @@ def command(
             help="See dcgst methods; or package.module:Class. Cheap ones take seconds: em, gp, lp, "
             "mlp, sign.",
         ),
-    ] = "dcgst",
+    ] = DEFAULT_METHOD,
     preset: Annotated[str, typer.Option(help="Named settings of the method.")] = "default",
     settings: Annotated[
         list[str] | None,

@@ -125,7 +125,7 @@ def _facts(run: Run, diagnosis: Diagnosis) -> dict[str, object]:
         **count_sources(run.result),
         "estimate": run.estimate.to_json() if run.estimate else None,
         "calibration": run.info["calibration"],
-        "expert_weights": run.info["expert_weights"],
+        "member_weights": run.info["member_weights"],
         "expectation": run.info["expectation"],
         "relations": run.info["relations"],
         "warnings": [*diagnosis.warnings, *prediction_warnings(run)],

@@ -35,7 +35,7 @@ class Calibration:
 
 def calibrated_in_fit(nodes: int) -> Calibration:
     """Of a method that calibrates its probabilities itself, with some validation nodes."""
-    sources = ["left-out labels", "the agreement of experts"]
+    sources = ["left-out labels", "the agreement of members"]
     if nodes:
         sources.append(f"{nodes} validation nodes")
     listed = ", ".join(sources[:-1]) + " and " + sources[-1]

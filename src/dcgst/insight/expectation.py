@@ -19,11 +19,9 @@ def expectation(run: Run, diagnosis: Diagnosis) -> str:
             f"{found[LEFT_OUT]:.0%} of the given labels are predicted right in cross-validation"
         )
     if AGREEMENT in found:
-        sources.append(f"two experts agree on {found[AGREEMENT]:.0%} of the nodes")
+        sources.append(f"two members agree on {found[AGREEMENT]:.0%} of the nodes")
     if sources:
         source = ", and ".join(sources)
-    elif run.method.calibrated:  # a run of an earlier version
-        source = "expected from left-out labels and the agreement of experts"
     elif run.calibration.nodes:
         source = "the mean probability, calibrated on validation labels"
     else:

@@ -46,6 +46,9 @@ for _method in (*_PAPER, *_OTHERS):
     METHODS.register(_method.name, _method)
 Ensemble.registry = METHODS
 
+DEFAULT_METHOD = Ensemble.name
+"""The method of ``dcgst fit``."""
+
 
 def method(name: str, preset: str = "default", **settings: Any) -> Method:
     """Create a method by name with the settings of a preset, overridden by ``settings``.
@@ -70,6 +73,7 @@ def register_method(kind: type[Method]) -> type[Method]:
 __all__ = [
     "APPNP",
     "DCGST",
+    "DEFAULT_METHOD",
     "DRGST",
     "EERM",
     "EM",

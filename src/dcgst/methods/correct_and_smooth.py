@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import torch
@@ -12,7 +11,8 @@ from torch import Tensor
 from dcgst.methods.core.network import NeuralMethod
 from dcgst.methods.core.params import param
 from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.result import Result
+from dcgst.methods.core.result import Result, with_row_model
+from dcgst.methods.core.row_models import NetworkRows, OwnFeatures, ProbabilityRows, RowModel
 from dcgst.nn.base import BACKBONES, Backbone
 from dcgst.numerics.graph_tensors import GraphTensors, NodeFunction, NodeTensors
 from dcgst.numerics.smoothing import Filter
@@ -30,6 +30,7 @@ class CorrectAndSmooth(NeuralMethod):
     """
 
     name: ClassVar[str] = "cs"
+    propagates_labels: ClassVar[bool] = True
 
     backbone: str | type[Backbone] = param(
         "mlp", "the network: a name, or a subclass of Backbone", registry=BACKBONES
@@ -44,21 +45,33 @@ class CorrectAndSmooth(NeuralMethod):
         network = self.create_network(problem)
         training = network.train("training", problem.train_labels, problem, self.training_options)
         output = network.predict()
-        proba = self.propagate(problem, lambda _: output.logits.softmax(-1))(problem.graph)
-        return self.results(problem, training, output, proba=proba, model=network.model)
+        function = self.propagate(problem, NetworkRows(network.model))
+        proba = function(problem.graph)
+        results = self.results(problem, training, output, proba=proba, model=network.model)
+        return (
+            with_row_model(results, ProbabilityRows(function), problem) if self.by_rows else results
+        )
 
-    def apply(self, result: Result, problem: Problem) -> list[Tensor]:
+    def model_on(self, model: RowModel | None, problem: Problem) -> RowModel | None:
         """On another graph: corrected and smoothed by the labels that are known there, if any."""
-        networks = super().apply(result, problem)
-        if not bool((problem.train_labels >= 0).any()):
-            return networks
-        return [self.propagate(problem, partial(_same, own))(problem.graph) for own in networks]
+        if model is None or not bool((problem.train_labels >= 0).any()):
+            return model
+        return ProbabilityRows(self.propagate(problem, model))
 
-    def propagate(self, problem: Problem, model: NodeFunction) -> NodeFunction:
+    def propagate(self, problem: Problem, model: RowModel) -> NodeFunction:
         """Probabilities ``(R, m, C)`` of a model, corrected and smoothed, as function of nodes."""
         graph, given, name = problem.graph, problem.given_labels(), problem.checkpoint.prefix
-        corrected = self.correct(graph, model, given, name + "errors")
+        predicted = self.as_function(model, graph)
+        corrected = self.correct(graph, predicted, given, name + "errors")
         return self.smooth(graph, corrected, given, name + "corrected")
+
+    def as_function(self, model: RowModel, graph: GraphTensors) -> NodeFunction:
+        """Probabilities of a model as function of nodes; computed once if all nodes are here."""
+        own = OwnFeatures(model, self.scale_features)
+        if not graph.complete:
+            return lambda nodes: own(nodes).softmax(-1)
+        proba = own(graph).softmax(-1)
+        return lambda _: proba
 
     def correct(
         self, graph: GraphTensors, model: NodeFunction, given: NodeFunction, name: str = ""
@@ -99,7 +112,3 @@ class CorrectAndSmooth(NeuralMethod):
             return found / found.sum(-1, keepdim=True)
 
         return proba
-
-
-def _same(values: Tensor, _nodes: NodeTensors) -> Tensor:
-    return values

@@ -45,6 +45,7 @@ class EM(Method):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}}
     all_at_once: ClassVar[bool] = True
     deterministic: ClassVar[bool] = True
+    models_all_nodes: ClassVar[bool] = True
 
     steps: int = param(20, "EM steps", low=1)
     temperature: float = param(0.1, "spread of each component", low=1e-3, symbol="τ")
@@ -57,61 +58,47 @@ class EM(Method):
         low=0,
     )
 
+    @property
+    def by_rows(self) -> bool:
+        return True
+
     def solve(self, problem: Problem) -> list[Result]:
-        prediction = self.predict_nodes(problem, problem.one_hot())
+        prediction = self.predict_nodes(problem)
         z = problem.graph.views[0][0].expand(problem.num_fits, -1, -1)
         reasons = [f"maximum number of steps ({self.steps})"] * problem.num_fits
         results = results_without_stages(problem, prediction.log_proba.softmax(-1), z, reasons)
         return with_predictors(results, prediction.model, problem)
 
-    def predict_nodes(self, problem: Problem, start: Tensor) -> Prediction:
-        """Pool the predictions of all views, each fitted from the same start ``(R, n, C)``.
+    def predict_nodes(self, problem: Problem) -> Prediction:
+        """Pool the predictions of all views.
 
         Edge agreement is compared within a filter only: strong smoothing makes all neighbors agree.
         """
         return log_pool(
             log_pool(
-                self.predict_view(problem, h, start, (number, position))
+                self.predict_view(problem, h, (number, position))
                 for position, h in enumerate(views)
             )
             for number, views in enumerate(problem.graph.views)
         )
 
-    def average_with(self, problem: Problem, logits: Tensor) -> Tensor:
-        """``(R, n, C)`` log-probabilities of a network averaged with those of EM.
-
-        There are two predictions of EM: one started from the labels, one from the network.
-        """
-        given = self.given_weight * problem.one_hot()
-        from_network = logits.softmax(-1) * problem.pool[..., None] + given
-        predictions = [self.predict_nodes(problem, start) for start in (given, from_network)]
-        network = Prediction.from_logits(logits, problem.val_labels)
-        return log_pool([*predictions, network]).log_proba
-
-    def predict_view(
-        self, problem: Problem, h: Tensor, start: Tensor, position: tuple[int, int]
-    ) -> Prediction:
+    def predict_view(self, problem: Problem, h: Tensor, position: tuple[int, int]) -> Prediction:
         """Prediction of one view, weighted by edge agreement."""
-        mixture = self.fit_view(problem, h, start, position)
+        mixture = self.fit_view(problem, h, position)
         logits = mixture.logits(h)
         log_prior = self.agreement_weight * edge_agreement(logits, problem.adjacency)
         return Prediction.from_logits(logits, problem.val_labels, log_prior, mixture)
 
-    def fit_view(
-        self, problem: Problem, h: Tensor, start: Tensor, position: tuple[int, int] = (0, 0)
-    ) -> Mixture:
-        """EM on features ``(n, d)`` of unit length.
-
-        The first M-step uses ``start``: the training labels, or also a model's probabilities.
-        """
+    def fit_view(self, problem: Problem, h: Tensor, position: tuple[int, int] = (0, 0)) -> Mixture:
+        """EM on features ``(n, d)`` of unit length; the first M-step uses the training labels."""
         given = self.given_weight * problem.one_hot()
         pool = problem.pool.to(h.dtype)[..., None]
-        counts = (problem.pool | (start.sum(-1) > 0)).any(0)
+        counts = (problem.pool | (problem.train_labels >= 0)).any(0)
         if not bool(counts.all()):
-            h, given, pool, start = h[counts], given[:, counts], pool[:, counts], start[:, counts]
+            h, given, pool = h[counts], given[:, counts], pool[:, counts]
         # A class without labels would attract all nodes that are far from the other classes.
         without_labels = UNLIKELY * (given.sum(1, keepdim=True) == 0)
-        target = start
+        target = given
         weights = h.new_full((problem.num_fits, problem.num_classes), 1 / problem.num_classes)
         for step in range(1, self.steps + 1):
             means = F.normalize(target.mT @ h, dim=-1)

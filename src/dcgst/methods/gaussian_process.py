@@ -32,11 +32,6 @@ KERNEL_LABELS = 250
 
 BLOCK = 4096
 JITTER = 1e-4
-MAX_PSEUDO_LABELS = 1000
-NOISE_OF_LABELS = 0.1
-NOISE_OF_PSEUDO_LABELS = 0.3
-SCALE = 6.0
-"""Factor of predictions in 0 to 1 that makes them logits."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -62,6 +57,10 @@ class GaussianProcess(Method):
 
     steps: int = param(60, "steps of the search for the kernel", low=0)
     max_labels: int = param(1000, "labels used, spread over the classes, if there are more", low=2)
+
+    @property
+    def by_rows(self) -> bool:
+        return True
 
     def solve(self, problem: Problem) -> list[Result]:
         model, left_out = self.fit_rows(problem)
@@ -109,30 +108,6 @@ class GaussianProcess(Method):
         offset = torch.where(present, 0.0, -2 * scale - 10)
         model = kernel.sum_of(scale * coefficients, offset)
         return model, float((left_out.argmax(1) == labels[nodes].cpu()).double().mean())
-
-
-def learn_pseudo_labels(problem: Problem, labels: Tensor) -> KernelRows:
-    """Gaussian processes that learn from pseudo-labels.
-
-    The kernel has the weights of the prior: pseudo-labels are not evidence about it.
-
-    Args:
-        problem: the input.
-        labels: ``(R, n)`` training labels and pseudo-labels, -1 elsewhere.
-    """
-    fits = []
-    for given, own in zip(problem.train_labels, labels, strict=True):
-        known = spread_over_classes(given, problem.num_classes, MAX_PSEUDO_LABELS)
-        pseudo = ((own >= 0) & (given < 0)).nonzero().squeeze(1)
-        nodes = torch.cat([known, pseudo[:: max(1, -(-len(pseudo) // MAX_PSEUDO_LABELS))]])
-        targets = F.one_hot(own[nodes].cpu(), problem.num_classes).double()
-        mean = targets.mean(0)
-        kernel = Kernel(problem.graph.propagated, nodes)
-        noise = torch.full((len(nodes),), NOISE_OF_PSEUDO_LABELS, dtype=torch.double)
-        noise[: len(known)] = NOISE_OF_LABELS
-        coefficients = torch.linalg.solve(kernel.matrix(noise), targets - mean)
-        fits.append(kernel.sum_of(SCALE * coefficients, SCALE * mean))
-    return KernelRows(fits)
 
 
 @storable

@@ -12,7 +12,8 @@ from dcgst.errors import InputError
 from dcgst.methods.core.base import Method
 from dcgst.methods.core.params import param
 from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.result import Result, results_without_stages
+from dcgst.methods.core.result import Result, results_without_stages, with_row_model
+from dcgst.methods.core.row_models import ProbabilityRows, RowModel
 from dcgst.numerics.graph_tensors import NodeFunction, NodeTensors
 from dcgst.numerics.smoothing import Filter
 
@@ -29,20 +30,27 @@ class LabelPropagation(Method):
     name: ClassVar[str] = "lp"
     all_at_once: ClassVar[bool] = True
     deterministic: ClassVar[bool] = True
+    propagates_labels: ClassVar[bool] = True
 
     alpha: float = param(0.99, "share of the neighbors' labels", low=0, high=1, symbol="α")
     steps: int = param(50, "propagation steps", low=1)
 
-    def solve(self, problem: Problem) -> list[Result]:
-        proba = self.fit_rows(problem)(problem.graph)
-        reasons = [f"maximum number of steps ({self.steps})"] * problem.num_fits
-        return results_without_stages(problem, proba, proba, reasons)
+    @property
+    def by_rows(self) -> bool:
+        return True
 
-    def apply(self, result: Result, problem: Problem) -> list[Tensor]:
+    def solve(self, problem: Problem) -> list[Result]:
+        function = self.fit_rows(problem)
+        proba = function(problem.graph)
+        reasons = [f"maximum number of steps ({self.steps})"] * problem.num_fits
+        results = results_without_stages(problem, proba, proba, reasons)
+        return with_row_model(results, ProbabilityRows(function), problem)
+
+    def model_on(self, model: RowModel | None, problem: Problem) -> RowModel | None:
         """On another graph: the labels that are known there are propagated."""
         if not bool((problem.train_labels >= 0).any()):
             raise InputError("label propagation needs labels in the other graph")
-        return [self.fit_rows(problem)(problem.graph)]
+        return ProbabilityRows(self.fit_rows(problem))
 
     def fit_rows(self, problem: Problem) -> NodeFunction:
         """A function that returns ``(R, m, C)`` probabilities of nodes."""

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dcgst.numerics.graph_tensors import GraphTensors, Learned, NodeFunction
+from dcgst.numerics.graph_tensors import GraphTensors, Learned, NodeFunction, Scale
 from dcgst.numerics.large_graph import LargeGraph
 from dcgst.numerics.normalize import Features
 from dcgst.numerics.propagation import Propagation
@@ -85,6 +85,9 @@ class GraphSample(GraphTensors):
 
     def propagated_by(self, propagation: Propagation) -> dict[str, Tensor]:
         return self.propagated
+
+    def features_by(self, scale: Scale) -> Features:
+        return self.own.features_by(scale)
 
     def in_graph(self, labels: Tensor) -> Tensor:
         found = labels.new_full((len(labels), self.graph.num_nodes), -1)

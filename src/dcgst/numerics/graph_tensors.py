@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 import scipy.sparse as sp
 import torch
@@ -20,6 +19,9 @@ from dcgst.numerics.similarity import SimilarNodes
 from dcgst.numerics.smoothing import Filter
 from dcgst.numerics.sparse import SparseMatrix
 from dcgst.numerics.views import ViewBases, Views, learn_views
+
+Scale = Callable[[FeatureMatrix], FeatureMatrix]
+"""A function that scales rows of features."""
 
 
 class NodeTensors(Protocol):
@@ -47,6 +49,9 @@ class NodeTensors(Protocol):
     @property
     def views(self) -> Sequence[Views]:
         """18 versions of the smoothed features for EM: ``views[i]`` holds those of filter i."""
+
+    def scaled_by(self, scale: Scale) -> NodeTensors:
+        """The same nodes with features scaled by another method; the rest is shared."""
 
 
 NodeFunction = Callable[[NodeTensors], Tensor]
@@ -107,16 +112,13 @@ class GraphTensors:
     def device(self) -> torch.device:
         return self.adjacency.values.device
 
-    def scaled_by(self, scale: Callable[[FeatureMatrix], FeatureMatrix]) -> GraphTensors:
-        """The same graph with features scaled by another method; the rest is shared."""
-        features = scale(self.features)
-        if features is self.features:
-            return self
-        _ = self.propagated  # computed once for all copies
-        other = copy.copy(self)
-        other.x = to_features(features, self.device)
-        other._similar = {}
-        return other
+    def features_by(self, scale: Scale) -> Features:
+        """``(n, d)`` features, scaled by another method."""
+        return to_features(scale(self.features), self.device)
+
+    def scaled_by(self, scale: Scale) -> GraphTensors:
+        """The same nodes with features scaled by another method; the rest is shared."""
+        return cast(GraphTensors, OtherFeatures(self, scale))
 
     @cached_property
     def normalized(self) -> SparseMatrix:
@@ -186,6 +188,39 @@ class GraphTensors:
         """
         smoothed = by(self.normalized, values(self))
         return lambda nodes: smoothed[:, nodes.nodes]
+
+
+class OtherFeatures:
+    """Nodes whose features are scaled by another method; everything else is that of ``base``.
+
+    Args:
+        base: the nodes.
+        scale: scales rows of features.
+    """
+
+    def __init__(self, base: Any, scale: Scale) -> None:
+        self.base, self.scale = base, scale
+        self._similar: dict[int, SimilarNodes] = {}
+
+    @cached_property
+    def x(self) -> Features:
+        found: Features = self.base.features_by(self.scale)
+        return found
+
+    def scaled_by(self, scale: Scale) -> OtherFeatures:
+        """Nodes with features scaled by a third method."""
+        return OtherFeatures(self.base, scale)
+
+    def similar_nodes(self, count: int) -> SimilarNodes:
+        """As in :class:`GraphTensors`, by these features."""
+        if count not in self._similar:
+            self._similar[count] = SimilarNodes(self.x, count)
+        return self._similar[count]
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "base" or name.startswith("__"):  # not there while an object is unpickled
+            raise AttributeError(name)
+        return getattr(self.base, name)
 
 
 def known_labels(labels: Tensor, num_classes: int) -> NodeFunction:

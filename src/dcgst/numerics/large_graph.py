@@ -15,7 +15,7 @@ from dcgst.graph.references import ByReference
 from dcgst.memory import forget
 from dcgst.numerics.arrays import row_ranges
 from dcgst.numerics.columns import MOST_COLUMNS, ColumnWeights, leading_directions, times
-from dcgst.numerics.graph_tensors import Learned, NodeFunction, NodeTensors
+from dcgst.numerics.graph_tensors import Learned, NodeFunction, NodeTensors, Scale
 from dcgst.numerics.large_rows import LargeRows
 from dcgst.numerics.matrix import Matrix, Nodes, Workspace
 from dcgst.numerics.neighbors import Neighbors
@@ -28,9 +28,6 @@ from dcgst.numerics.views import FILTERS, ViewBases
 
 SAMPLE_FOR_DIRECTIONS = 20_000
 """Rows from which the directions of most variance of wide features are computed."""
-
-Scale = Callable[[FeatureMatrix], FeatureMatrix]
-"""A function that scales rows of features."""
 
 
 class LargeGraph(ByReference):

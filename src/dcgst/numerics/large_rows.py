@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from torch import Tensor
 
+from dcgst.numerics.graph_tensors import NodeTensors, OtherFeatures, Scale
 from dcgst.numerics.matrix import Nodes
 from dcgst.numerics.normalize import Features
 from dcgst.numerics.propagation import Propagation
@@ -31,7 +32,15 @@ class LargeRows:
 
     @cached_property
     def x(self) -> Features:
-        return self.graph.feature_rows(self.nodes, self.graph.scale)
+        return self.features_by(self.graph.scale)
+
+    def features_by(self, scale: Scale) -> Features:
+        """Features, scaled by another method."""
+        return self.graph.feature_rows(self.nodes, scale)
+
+    def scaled_by(self, scale: Scale) -> NodeTensors:
+        """The same nodes with features scaled by another method."""
+        return cast("NodeTensors", OtherFeatures(self, scale))
 
     @property
     def adjacency(self) -> SparseMatrix:

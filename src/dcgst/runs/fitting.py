@@ -20,7 +20,7 @@ from dcgst.evaluate.calibration import Calibration, calibrate, calibrated_in_fit
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.io import Input, add_labels, read
 from dcgst.io.input import StoreReference
-from dcgst.methods import METHODS, Method
+from dcgst.methods import DEFAULT_METHOD, METHODS, Method
 from dcgst.methods.core.prior import follow_shares, shares_of
 from dcgst.methods.core.runner import check_split
 from dcgst.methods.relation_features import use_relations
@@ -68,8 +68,8 @@ def fit(
         source: the result of :func:`dcgst.read`, a :class:`Graph`, PyG ``Data``, or another run,
             whose graph and labels are used.
         folder: where to store the result; it must not exist yet.
-        model: the method; default: that of the other run, or DC-GST with five replicas (from a
-            million nodes on, one).
+        model: the method; default: that of the other run, or the ensemble with five replicas
+            (from a million nodes on, one).
         labels: tables of ids and classes to add to the labels.
         audit: tables of ids and classes of nodes that were chosen at random; see
             :func:`dcgst.draw_audit`. These labels determine weights, calibration and class shares,
@@ -103,7 +103,7 @@ def fit(
             f"the model must be a method such as EM(), got {getattr(model, '__name__', model)!r}"
         )
     graph = data.graph
-    model = model or METHODS["dcgst"](replicas=default_replicas(graph))
+    model = model or METHODS[DEFAULT_METHOD](replicas=default_replicas(graph))
     check_graph(graph)
     split = Split.known_labels(graph).hold_out(graph, validate, model.seed)
     check_split(graph, split)
@@ -212,7 +212,7 @@ def _make_run(folder: Path, data: Input, model: Method) -> Run:
         "store": _describe_store(folder, data.store),
         "notes": list(data.notes),
         "stop_reason": model.stop_reason_,
-        "expert_weights": dict(model.expert_weights_),
+        "member_weights": dict(model.member_weights_),
         "expectation": dict(model.result_.expectation),
         "models": [network.config() for network in model.models_],
     }

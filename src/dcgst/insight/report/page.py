@@ -15,7 +15,6 @@ from dcgst.insight.expectation import expectation
 from dcgst.insight.report.charts import BLUE, GRAY, ORANGE, Line, color_of, line_chart
 from dcgst.insight.report.layout import positions, shown_nodes
 from dcgst.insight.report.rendering import render_template, to_script
-from dcgst.methods.dcgst.experts import DESCRIPTIONS
 from dcgst.methods.relations import verdict
 from dcgst.runs import Run
 from dcgst.runs.evaluation import RunEvaluation
@@ -81,7 +80,7 @@ def _content(run: Run, evaluation: RunEvaluation | None, diagnosis: Diagnosis) -
         "confidence": float(pool.mean()) if pool.size else 1.0,
         "classes": _classes(run, codes),
         "warnings": prediction_warnings(run),
-        "experts": _experts(run),
+        "members": _members(run),
         "relations": verdict(run.relations) if run.relations else "",
         "nodes": to_script(_nodes(run, codes)),
         "shift_chart": _shift_chart(run),
@@ -114,11 +113,12 @@ def _classes(run: Run, sources: NDArray[np.int8]) -> list[dict[str, Any]]:
     ]
 
 
-def _experts(run: Run) -> list[dict[str, Any]]:
-    """Weights of the combined predictions, the largest first; empty without experts."""
-    weights = sorted(run.result.expert_weights.items(), key=lambda item: -item[1])
+def _members(run: Run) -> list[dict[str, Any]]:
+    """Weights of the members of an ensemble, the largest first; empty for other methods."""
+    weights = sorted(run.result.member_weights.items(), key=lambda item: -item[1])
+    descriptions = run.method.describe_members() if weights else {}
     return [
-        {"name": name, "weight": weight, "uses": DESCRIPTIONS.get(name, "")}
+        {"name": name, "weight": weight, "description": descriptions.get(name, "")}
         for name, weight in weights
     ]
 

@@ -17,21 +17,15 @@ from dcgst.numerics.arrays import empty_like, row_ranges
 from dcgst.numerics.shares import every_kth
 
 
-def average(replicas: Sequence[Result], folds: NDArray[np.int64] | None = None) -> Result:
-    """Combine replicas: mean probabilities, median labeled stages, joined tables.
-
-    Args:
-        replicas: results of the same run.
-        folds: ``(n,)`` number of the replica whose prediction for a node counts alone, because the
-            others know its label; -1 if all count.
-    """
+def average(replicas: Sequence[Result]) -> Result:
+    """Combine replicas of a run: mean probabilities, median labeled stages, joined tables."""
     first, *others = replicas
     if not others:
         return first
     given = np.max([r.given for r in replicas], axis=0)
     mean = dataclasses.replace(
         first,
-        proba=_mean_proba(replicas, folds),
+        proba=_mean_proba(replicas),
         given=given,
         labeled_stage=majority_stage(np.stack([r.labeled_stage for r in replicas])),
         history=[{**record, "replica": i} for i, r in enumerate(replicas) for record in r.history],
@@ -40,7 +34,7 @@ def average(replicas: Sequence[Result], folds: NDArray[np.int64] | None = None) 
         edge_probabilities=np.concatenate(
             [_number(r.edge_probabilities, i) for i, r in enumerate(replicas)]
         ),
-        expert_weights=_mean_by_name([r.expert_weights for r in replicas]),
+        member_weights=_mean_by_name([r.member_weights for r in replicas]),
         expectation=_mean_by_name([r.expectation for r in replicas]),
         models=tuple(model for r in replicas for model in r.models),
         predictors=tuple(model for r in replicas for model in r.predictors),
@@ -51,14 +45,10 @@ def average(replicas: Sequence[Result], folds: NDArray[np.int64] | None = None) 
     return dataclasses.replace(mean, agreement=agreement)
 
 
-def _mean_proba(replicas: Sequence[Result], folds: NDArray[np.int64] | None) -> NDArray[np.float32]:
+def _mean_proba(replicas: Sequence[Result]) -> NDArray[np.float32]:
     proba = empty_like(replicas[0].proba)
     for nodes in row_ranges(len(proba)):
         proba[nodes] = np.mean([r.proba[nodes] for r in replicas], axis=0)
-        if folds is not None:
-            for number, replica in enumerate(replicas):
-                alone = nodes.start + np.flatnonzero(folds[nodes] == number)
-                proba[alone] = replica.proba[alone]
         forget(proba, *(r.proba for r in replicas))
     return proba
 
@@ -67,7 +57,6 @@ def restore_confidence(
     mean: NDArray[np.float32],
     replicas: Sequence[NDArray[np.float32]],
     pool: NDArray[np.bool_],
-    unchanged: NDArray[np.bool_],
 ) -> NDArray[np.float32]:
     """Scale mean probabilities ``(n, C)`` to the mean confidence of the replicas.
 
@@ -78,10 +67,9 @@ def restore_confidence(
         mean: ``(n, C)`` mean probabilities.
         replicas: ``(n, C)`` probabilities, of which they are the mean.
         pool: ``(n,)`` bool, the nodes whose mean confidence is scaled.
-        unchanged: ``(n,)`` bool, nodes that keep their probabilities.
     """
     rows = confidence_rows(pool)
-    return scale_confidence(mean, [np.array(own[rows]) for own in replicas], pool, unchanged)
+    return scale_confidence(mean, [np.array(own[rows]) for own in replicas], pool)
 
 
 def confidence_rows(pool: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -94,7 +82,6 @@ def scale_confidence(
     mean: NDArray[np.float32],
     replicas: Sequence[NDArray[np.float32]],
     pool: NDArray[np.bool_],
-    unchanged: NDArray[np.bool_],
 ) -> NDArray[np.float32]:
     """See :func:`restore_confidence`; ``replicas`` have the nodes of :func:`confidence_rows`."""
     if not pool.any():
@@ -110,7 +97,7 @@ def scale_confidence(
     scaled = empty_like(mean)
     for nodes in row_ranges(len(mean)):
         logits = torch.from_numpy(np.array(mean[nodes])).clamp_min(1e-9).log() * scale
-        scaled[nodes] = np.where(unchanged[nodes, None], mean[nodes], logits.softmax(-1).numpy())
+        scaled[nodes] = logits.softmax(-1).numpy()
         forget(mean, scaled)
     return scaled
 

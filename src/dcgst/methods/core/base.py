@@ -48,6 +48,15 @@ class Method(FittedAttributes, ABC):
     deterministic: ClassVar[bool] = False
     """Whether nothing is random, so that all replicas are equal."""
 
+    calibrated: ClassVar[bool] = False
+    """Whether the method calibrates its probabilities itself."""
+
+    propagates_labels: ClassVar[bool] = False
+    """Whether predictions use the labels that are known in the graph that is predicted."""
+
+    models_all_nodes: ClassVar[bool] = False
+    """Whether the method models the distribution of all nodes, labeled or not."""
+
     seed: int = param(0, "seed of everything random", low=0)
     replicas: int = param(1, "independent fits whose probabilities are averaged", low=1)
     device: str = param("auto", "where to compute: auto, cpu, cuda, cuda:1 …")
@@ -69,21 +78,16 @@ class Method(FittedAttributes, ABC):
         return 1
 
     @property
-    def calibrated(self) -> bool:
-        """Whether the method calibrates its probabilities itself."""
-        return False
+    def by_rows(self) -> bool:
+        """Whether fitted models predict a node from its own row of features.
 
-    @property
-    def trains_on_validation(self) -> bool:
-        """Whether the method trains on validation labels after it has used them otherwise."""
+        Results of a fit to a sample of the nodes then have a ``row_model`` that predicts all nodes.
+        """
         return False
 
     @property
     def fits_sample(self) -> bool:
-        """Whether the method can be fitted to a sample of the nodes of a large graph.
-
-        Its results then have a ``row_model`` that predicts all nodes.
-        """
+        """Whether the method is fitted to a sample of the nodes of a large graph."""
         return False
 
     def predicts_rows(self, result: Result) -> bool:
@@ -93,6 +97,10 @@ class Method(FittedAttributes, ABC):
     def scale_features(self, rows: FeatureMatrix) -> FeatureMatrix:
         """Scale rows of features as the method needs them; by default not at all."""
         return rows
+
+    def describe_members(self) -> dict[str, str]:
+        """What each member of an ensemble does, by name; empty for other methods."""
+        return {}
 
     def apply(self, result: Result, problem: Problem) -> list[Tensor]:
         """``(1, n, C)`` probabilities of each fitted replica on another graph.
@@ -106,10 +114,22 @@ class Method(FittedAttributes, ABC):
 
     def models_on(self, result: Result, problem: Problem) -> Sequence[RowModel]:
         """The fitted model of each replica for the nodes of another graph; arguments as above."""
-        models = result.predictors or [NetworkRows(network) for network in result.models]
-        if not models:
+        fitted: Sequence[RowModel | None] = result.predictors
+        fitted = fitted or [NetworkRows(network) for network in result.models]
+        models = [self.model_on(model, problem) for model in fitted or (None,)]
+        known = [model for model in models if model is not None]
+        if not known:
             raise InputError(f"{self.name} has no model that can be applied to another graph")
-        return models
+        return known
+
+    def model_on(self, model: RowModel | None, problem: Problem) -> RowModel | None:
+        """A fitted model for the nodes of another graph; None if there is none.
+
+        Args:
+            model: of the fit; None if it has none.
+            problem: the other graph, whose known labels are its training labels.
+        """
+        return model
 
     # --- settings -----------------------------------------------------------------------------
 
@@ -210,7 +230,7 @@ class Method(FittedAttributes, ABC):
         Args:
             graph: another graph with the same features.
             labels: ``(n,)`` known class codes there, -1 elsewhere. The labels of ``graph`` itself
-                are never used. Without labels, DC-GST leaves out the experts that propagate them.
+                are never used. Without labels, the ensemble leaves out members that propagate them.
         """
         self._check_fitted()
         if graph is None or (labels is None and self._is_fitted_graph(graph)):

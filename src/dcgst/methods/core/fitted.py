@@ -56,8 +56,8 @@ class FittedAttributes:
         return self.result_.edge_probabilities
 
     @property
-    def expert_weights_(self) -> Mapping[str, float]:
-        return self.result_.expert_weights
+    def member_weights_(self) -> Mapping[str, float]:
+        return self.result_.member_weights
 
     @property
     def models_(self) -> tuple[Backbone, ...]:

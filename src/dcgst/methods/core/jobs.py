@@ -57,7 +57,6 @@ class Jobs:
         labels: ``(n,)`` known class codes, -1 elsewhere.
         class_names: the classes.
         split: the runs.
-        folds: ``(runs, n)`` of :func:`validation_folds`.
     """
 
     method: Method
@@ -65,7 +64,6 @@ class Jobs:
     labels: NDArray[np.int64]
     class_names: Sequence[str]
     split: Split
-    folds: NDArray[np.int64]
 
     def run(
         self, chunk: Chunk, callbacks: Sequence[Callback], checkpoint: Path | None
@@ -83,13 +81,12 @@ class Jobs:
         method, split = self.method, self.split
         pairs = [divmod(number, method.replicas) for number in chunk]
         runs = [run for run, _ in pairs]
-        left_out = np.stack([self.folds[run] == replica for run, replica in pairs])
         shares = shares_of(method.prior, self.class_names)
         problem = Problem.build(
             self.tensors,
             np.where(split.train[runs], self.labels, UNKNOWN),
             len(self.class_names),
-            val_labels=np.where(split.val[runs] & ~left_out, self.labels, UNKNOWN),
+            val_labels=np.where(split.val[runs], self.labels, UNKNOWN),
             pool=split.pool[runs],
             seeds=[derive(method.seed, split.runs[run], replica) for run, replica in pairs],
             shares=shares,

@@ -16,8 +16,9 @@ from dcgst.graph import FeatureMatrix
 from dcgst.methods.core.base import Method
 from dcgst.methods.core.params import param
 from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.result import Result, results_without_stages
+from dcgst.methods.core.result import Result, results_without_stages, with_row_model
 from dcgst.methods.core.row_losses import loss_of_rows, loss_of_sparse_rows, stays_sparse
+from dcgst.methods.core.row_models import NetworkRows
 from dcgst.nn.base import BACKBONES, Backbone, Output, receptive_field
 from dcgst.numerics.normalize import Features, scale_rows
 from dcgst.numerics.sparse import SparseMatrix
@@ -63,6 +64,10 @@ class NeuralMethod(Method):
     """Activation of the hidden layer; None for the default of the backbone."""
 
     @property
+    def by_rows(self) -> bool:
+        return BACKBONES.resolve(self.backbone).hops == 0
+
+    @property
     def training_options(self) -> TrainingOptions:
         return TrainingOptions(self.epochs, self.lr, self.weight_decay, self.patience)
 
@@ -104,7 +109,9 @@ class NeuralMethod(Method):
         results = results_without_stages(problem, proba, output.embedding, reasons, model)
         for result, epoch in zip(results, training.best_epoch.tolist(), strict=True):
             result.history[0]["epochs"] = epoch + 1
-        return results
+        if model is None or model.hops > 0:
+            return results
+        return with_row_model(results, NetworkRows(model), problem)
 
     def stop_reasons(self, training: TrainingLog) -> list[str]:
         """Why the training of each replica ended."""
@@ -161,8 +168,8 @@ class Network:
     ) -> Callable[[], Tensor]:
         """Return a function that computes the loss ``(R,)`` of ``(R, n)`` labels, with dropout.
 
-        Without edges, only the labeled rows of each fit are computed: all of them, or
-        some drawn again in each epoch.
+        Only nodes that influence the labeled rows are computed. Without edges, these are the
+        labeled rows of each fit: all of them, or some drawn again in each epoch.
         """
         rows = labeled_rows(labels)
         if loss is None and self.model.hops == 0:
@@ -175,14 +182,10 @@ class Network:
                 return loss_of_rows(self.model, self.operator, dense, labels[:, rows], seeds)
         streams = Streams(seeds, labels.device)
         targets = labels[:, rows]
-
-        def compute() -> Tensor:
-            output: Output = self.model(self.x, self.operator, streams, rows)
-            if loss is None:
-                return cross_entropy(output.logits, targets)
-            return loss(output, rows, targets)
-
-        return compute
+        if loss is not None:
+            return lambda: loss(self.model(self.x, self.operator, streams, rows), rows, targets)
+        x, operator, inside = receptive_field(self.x, self.operator, rows, self.model.hops)
+        return lambda: cross_entropy(self.model(x, operator, streams, inside).logits, targets)
 
     def train(
         self,

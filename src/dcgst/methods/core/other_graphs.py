@@ -70,7 +70,7 @@ def _predict_at_once(
     mean: NDArray[np.float32] = np.mean(each, axis=0)
     pool = labels == UNKNOWN
     if method.calibrated and len(each) > 1:
-        mean = restore_confidence(mean, each, pool, np.zeros_like(pool))
+        mean = restore_confidence(mean, each, pool)
     return mean
 
 
@@ -102,7 +102,7 @@ def _predict_in_blocks(
             return mean
         rows = large.rows(torch.from_numpy(confidence_rows(pool)))
         each = [predict_rows(model, rows) for model in models]
-        return scale_confidence(mean, each, pool, np.zeros_like(pool))
+        return scale_confidence(mean, each, pool)
 
 
 def embed(method: Method, result: Result, graph: Graph) -> NDArray[np.float32]:

@@ -35,8 +35,8 @@ History = list[dict[str, float]]
 LEFT_OUT = "left_out_accuracy"
 """Accuracy on training labels when each is left out, as in cross-validation."""
 
-AGREEMENT = "expert_agreement"
-"""Mean share of nodes for which two experts predict the same class."""
+AGREEMENT = "member_agreement"
+"""Mean share of nodes for which two members of an ensemble predict the same class."""
 
 
 @storable
@@ -58,8 +58,7 @@ class Result(ByReference):
             if the method has no pseudo-labels.
         edge_probabilities: table of node pairs that an edge predictor may change
             (:data:`EDGE_PROBABILITIES`).
-        expert_weights: weight of each expert and student in the prediction; empty if the method
-            combines none.
+        member_weights: weight of each member of an ensemble; empty for other methods.
         expectation: what is known about the accuracy without a random sample: :data:`LEFT_OUT`
             and :data:`AGREEMENT`, as far as the method computes them.
         models: one fitted :class:`Backbone` per replica; empty if the method has none.
@@ -81,7 +80,7 @@ class Result(ByReference):
     edge_probabilities: NDArray[np.void] = field(
         default_factory=lambda: np.zeros(0, dtype=EDGE_PROBABILITIES)
     )
-    expert_weights: Mapping[str, float] = field(default_factory=dict)
+    member_weights: Mapping[str, float] = field(default_factory=dict)
     expectation: Mapping[str, float] = field(default_factory=dict)
     models: tuple[Backbone, ...] = ()
     predictors: tuple[RowModel, ...] = ()
@@ -211,10 +210,18 @@ def with_predictors(
     if model is None:
         return list(results)
     learned = problem.graph.learned if views else Learned(problem.graph.propagation)
+    results = with_row_model(results, model, problem)
     return [
         dataclasses.replace(result, predictors=(model.select(fit),), learned=learned)
         for fit, result in enumerate(results)
     ]
+
+
+def with_row_model(results: Sequence[Result], model: RowModel, problem: Problem) -> list[Result]:
+    """The same results, with a model of R fits for nodes outside the sample that was fitted."""
+    if problem.graph.complete:
+        return list(results)
+    return [dataclasses.replace(result, row_model=model) for result in results]
 
 
 def make_results(
@@ -224,7 +231,6 @@ def make_results(
     trace: Trace,
     model: Backbone | None = None,
     edge_probabilities: Sequence[NDArray[np.void]] | None = None,
-    expert_weights: Mapping[str, Tensor] | None = None,
 ) -> list[Result]:
     """One result per fit; raises if the probabilities are not finite.
 
@@ -235,7 +241,6 @@ def make_results(
         trace: history, candidates and stop reasons.
         model: the network with R replicas, if there is one.
         edge_probabilities: one table per fit, if there is an edge predictor.
-        expert_weights: ``(R,)`` by name, if there are experts.
     """
     if not bool(proba.isfinite().all()):
         raise InputError("training diverged: probabilities are not finite; try a smaller lr")
@@ -254,7 +259,6 @@ def make_results(
                 history=[{"replica": 0, **record} for record in trace.history[fit]],
                 stop_reason=trace.stop_reasons[fit],
                 candidates=trace.candidates(fit),
-                expert_weights={k: float(v[fit]) for k, v in (expert_weights or {}).items()},
                 models=() if model is None else (model.select_replica(fit),),
                 stage_predictions=tuple(trace.predictions[fit]),
                 **more,

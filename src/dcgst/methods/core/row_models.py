@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dcgst.methods.core.storage import storable
 from dcgst.nn.base import Backbone
-from dcgst.numerics.graph_tensors import NodeFunction, NodeTensors
+from dcgst.numerics.graph_tensors import NodeFunction, NodeTensors, Scale
 
 
 class RowModel(Protocol):
@@ -39,21 +39,6 @@ class NetworkRows:
 
     def select(self, fit: int) -> NetworkRows:
         return NetworkRows(self.network.select_replica(fit))
-
-
-@storable
-@dataclass(frozen=True, eq=False)
-class BoundedRows:
-    """Logarithms of another model's probabilities, which are at least ``smallest``."""
-
-    model: RowModel
-    smallest: float = 1e-6
-
-    def __call__(self, nodes: NodeTensors) -> Tensor:
-        return self.model(nodes).softmax(-1).clamp_min(self.smallest).log()
-
-    def select(self, fit: int) -> BoundedRows:
-        return BoundedRows(self.model.select(fit), self.smallest)
 
 
 @storable
@@ -123,6 +108,23 @@ class MeanRows:
     def select(self, fit: int) -> MeanRows:
         models = [model.select(fit) for model in self.models]
         return MeanRows(models, [weight[fit : fit + 1] for weight in self.weights])
+
+
+@dataclass(frozen=True, eq=False)
+class OwnFeatures:
+    """Another model, which reads features scaled by its method.
+
+    It belongs to one method and cannot be stored.
+    """
+
+    model: RowModel
+    scale: Scale
+
+    def __call__(self, nodes: NodeTensors) -> Tensor:
+        return self.model(nodes.scaled_by(self.scale))
+
+    def select(self, fit: int) -> OwnFeatures:
+        return OwnFeatures(self.model.select(fit), self.scale)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,6 @@ from dcgst.engine.device import resolve_device, usable_memory
 from dcgst.engine.executors import current_pool
 from dcgst.engine.locality import LARGE, locality_order
 from dcgst.engine.progress import Task
-from dcgst.engine.random import Purpose, derive
 from dcgst.engine.training import Callback
 from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN, Graph
@@ -107,7 +106,6 @@ def _fit_in_chunks(
     checkpoint: Path | None,
 ) -> list[Result]:
     """Fit all nodes, or a sample of them if the graph is large and the method allows it."""
-    folds = validation_folds(method, graph, split)
     device = resolve_device(method.device)
     if checkpoint is not None:
         # Coordinates of components depend on both; steps of one are of no use to the other.
@@ -116,18 +114,18 @@ def _fit_in_chunks(
     chunks = chunks_of(method, split, gpu=device.type == "cuda")
     processes = current_pool()
     if processes is None or len(chunks) == 1:
-        results = fit_chunks(method, graph, split, folds, chunks, callbacks, checkpoint)
+        results = fit_chunks(method, graph, split, chunks, callbacks, checkpoint)
     else:
-        results = _fit_in_pool(processes, method, graph, split, folds, chunks, checkpoint)
+        results = _fit_in_pool(processes, method, graph, split, chunks, checkpoint)
     count = method.replicas
     shares = shares_of(method.prior, graph.class_names)
     combined = []
-    for run, (pool, fold) in enumerate(zip(split.pool, folds, strict=True)):
+    for run, pool in enumerate(split.pool):
         replicas = results[count * run : count * (run + 1)]
-        mean = average(replicas, fold)
+        mean = average(replicas)
         if method.calibrated and count > 1:
             each = [replica.proba for replica in replicas]
-            proba = restore_confidence(mean.proba, each, pool, fold >= 0)
+            proba = restore_confidence(mean.proba, each, pool)
             mean = replace(mean, proba=follow_shares(proba, pool, shares))
         combined.append(mean)
     return combined
@@ -137,7 +135,6 @@ def fit_chunks(
     method: Method,
     graph: Graph,
     split: Split,
-    folds: NDArray[np.int64],
     chunks: Sequence[Chunk],
     callbacks: Sequence[Callback] = (),
     checkpoint: Path | None = None,
@@ -152,12 +149,12 @@ def fit_chunks(
         device = resolve_device(method.device)
         features = method.scale_features(graph.features)
         tensors = GraphTensors(features, graph.adjacency, device, graph.features)
-        jobs = Jobs(method, tensors, graph.labels, graph.class_names, split, folds)
+        jobs = Jobs(method, tensors, graph.labels, graph.class_names, split)
         return [result for chunk in chunks for result in jobs.run(chunk, callbacks, checkpoint)]
     with sample_of(method, graph, split, checkpoint, prepared=prepared) as sample:
         nodes = sample.positions
         labels, inside = graph.labels[nodes], restrict(split, sample)
-        jobs = Jobs(method, sample, labels, graph.class_names, inside, folds[:, nodes])
+        jobs = Jobs(method, sample, labels, graph.class_names, inside)
         results = []
         for chunk in chunks:
             runs = [split[number // method.replicas] for number in chunk]
@@ -172,7 +169,6 @@ def _fit_in_pool(
     method: Method,
     graph: Graph,
     split: Split,
-    folds: NDArray[np.int64],
     chunks: Sequence[Chunk],
     checkpoint: Path | None,
 ) -> list[Result]:
@@ -181,9 +177,7 @@ def _fit_in_pool(
         with sample_of(method, graph, split, checkpoint) as sample:
             sample.prepare()
     task = Task("fits", len(chunks))
-    futures = [
-        pool.submit(_fit_chunk, method, graph, split, folds, chunk, checkpoint) for chunk in chunks
-    ]
+    futures = [pool.submit(_fit_chunk, method, graph, split, chunk, checkpoint) for chunk in chunks]
     for future in as_completed(futures):
         future.result()  # raises at once if it failed
         task.advance()
@@ -194,7 +188,6 @@ def _fit_chunk(
     method: Method,
     graph: Graph,
     split: Split,
-    folds: NDArray[np.int64],
     chunk: Chunk,
     checkpoint: Path | None,
 ) -> list[Result]:
@@ -203,24 +196,7 @@ def _fit_chunk(
             f"{checkpoint.parents[1]} does not exist on a machine of the cluster; choose a folder "
             "on a file system that all machines share"
         )
-    return fit_chunks(method, graph, split, folds, [chunk], (), checkpoint, prepared=True)
-
-
-def validation_folds(method: Method, graph: Graph, split: Split) -> NDArray[np.int64]:
-    """``(runs, n)`` number of the replica that does not get a node's validation label; else -1.
-
-    If a method trains on validation labels, each replica leaves out some of them at random, so that
-    the predictions for these nodes measure its accuracy. One replica alone gets all.
-    """
-    folds = np.full(split.val.shape, -1)
-    if not method.trains_on_validation or method.replicas == 1:
-        return folds
-    order = graph.id_order
-    for number, val, own in zip(split.runs, split.val, folds, strict=True):
-        rng = np.random.default_rng(derive(method.seed, Purpose.FOLDS, number))
-        nodes = rng.permutation(order[val[order]])
-        own[nodes] = np.arange(nodes.size) % method.replicas
-    return folds
+    return fit_chunks(method, graph, split, [chunk], (), checkpoint, prepared=True)
 
 
 def check_split(graph: Graph, split: Split) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -172,7 +172,6 @@ class SelfTraining:
         proba: Tensor,
         model: Backbone,
         edge_probabilities: Sequence[NDArray[np.void]] | None = None,
-        expert_weights: Mapping[str, Tensor] | None = None,
     ) -> list[Result]:
         """One result per fit.
 
@@ -180,10 +179,7 @@ class SelfTraining:
             proba: ``(R, n, C)``.
             model: the final network.
             edge_probabilities: one table per fit.
-            expert_weights: ``(R,)`` by name.
         """
         self.trace.stop_reasons = self.stop_rule.reasons
         stage = self.pseudo_labels.labeled_stage
-        return make_results(
-            self.problem, proba, stage, self.trace, model, edge_probabilities, expert_weights
-        )
+        return make_results(self.problem, proba, stage, self.trace, model, edge_probabilities)

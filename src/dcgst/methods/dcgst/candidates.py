@@ -100,17 +100,3 @@ def candidates_per_class(
         share = share.sqrt()
     share = share / share.sum(1, keepdim=True).clamp_min(1e-12)
     return (num_candidates[:, None] * count * share).ceil()
-
-
-def confident_half(problem: Problem, log_proba: Tensor) -> Tensor:
-    """``(R, n)`` training labels, and the more confident half of each predicted class.
-
-    Args:
-        problem: the input.
-        log_proba: ``(R, n, C)``.
-    """
-    confidence, predicted = log_proba.max(-1)
-    rank = ranks(confidence, problem.pool, predicted)
-    sizes = torch.zeros_like(log_proba[:, 0]).scatter_add(1, predicted, problem.pool.to(confidence))
-    half = problem.pool & (rank < (sizes / 2).ceil().gather(1, predicted))
-    return torch.where(half, predicted, problem.train_labels)

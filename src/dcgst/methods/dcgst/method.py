@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-import torch
 from torch import Tensor
 
 from dcgst.engine.training import BestState, cross_entropy
 from dcgst.errors import InputError
-from dcgst.graph import UNKNOWN
 from dcgst.methods.core.network import Network
 from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.result import Result, with_predictors
-from dcgst.methods.core.row_models import RowModel
+from dcgst.methods.core.result import Result
 from dcgst.methods.core.self_training import SelfTraining
-from dcgst.methods.core.storage import stored
-from dcgst.methods.core.trace import NOT_LABELED
-from dcgst.methods.dcgst.candidates import (
-    Candidates,
-    confident_half,
-    find_candidates,
-)
-from dcgst.methods.dcgst.experts import GP_STUDENT, STUDENT, Evidence, Experts
-from dcgst.methods.dcgst.pool_model import PoolModel
+from dcgst.methods.dcgst.candidates import Candidates, find_candidates
 from dcgst.methods.dcgst.settings import Settings
 from dcgst.methods.dcgst.teacher import EdgeSettings, Teacher
-from dcgst.methods.em import EM
-from dcgst.methods.gaussian_process import learn_pseudo_labels
-from dcgst.methods.gcn import GCN
 from dcgst.nn.base import BACKBONES
 from dcgst.shift.selection import SelectionObjective, relaxed_selection
-
-NETWORKS = 2
-"""Experts that are networks: GCN and MLP. The third is the teacher."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -57,11 +37,8 @@ class DCGST(Settings):
     ``stage_patience`` stages, when every pool node has a pseudo-label, or after ``max_stages``.
     Then a student is trained on the last labels and the original graph.
 
-    The ``paper/`` presets are this method with the published weights and learning rate. The default
-    adds experts: simple methods, each fitted alone. Their predictions and those of the teacher are
-    combined (:class:`~dcgst.methods.dcgst.experts.Experts`), and the combined prediction chooses
-    the candidates and is the result. Its teacher uses the original graph, not variants.
-    docs/methods/dcgst.md explains the departures.
+    The ``paper/`` presets have the published weights and learning rate. docs/methods/dcgst.md
+    explains what the paper leaves open, and the departures.
 
     Paper: https://doi.org/10.1145/3616855.3635793
 
@@ -76,21 +53,7 @@ class DCGST(Settings):
     name: ClassVar[str] = "dcgst"
 
     def count_trainings(self, validation: bool = False) -> int:
-        networks = 1 + (NETWORKS if self.experts else 0)  # the teacher, and experts
-        refit = self.experts and self.refit and validation
-        return networks * (2 if refit else 1) + self.max_stages + 1
-
-    @property
-    def calibrated(self) -> bool:
-        return self.experts
-
-    @property
-    def fits_sample(self) -> bool:
-        return self.experts and BACKBONES.resolve(self.backbone).hops == 0
-
-    @property
-    def trains_on_validation(self) -> bool:
-        return self.experts and self.refit
+        return 1 + self.max_stages + 1  # pretraining, stages, student
 
     def check(self) -> None:
         super().check()
@@ -100,61 +63,12 @@ class DCGST(Settings):
             )
 
     def solve(self, problem: Problem) -> list[Result]:
-        if not self.experts:
-            return self.self_train(problem)[0]
-        # No network of the first fit sees the validation labels, so that they are evidence about
-        # it. If a second fit follows, the first needs no stages.
-        hidden = replace(problem, val_labels=torch.full_like(problem.val_labels, UNKNOWN))
-        refit = self.refit and bool(problem.has_validation.any())
-        first = replace(self, max_stages=0) if refit else self
-        results, evidence = first.self_train(hidden, problem.val_labels)
-        given = torch.maximum(problem.train_labels, problem.val_labels).numpy(force=True)
-        results = [replace(r, given=own) for r, own in zip(results, given, strict=True)]
-        if not refit:
-            return results
-        checkpoint = problem.checkpoint.within("refit")
-        again = replace(problem.train_on_validation(), checkpoint=checkpoint)
-        refitted, _ = self.self_train(again, problem.val_labels, evidence)
-        # Validation nodes keep the predictions that did not use their labels.
-        held_out = (problem.val_labels >= 0).numpy(force=True)
-        return [
-            replace(
-                new,
-                proba=np.where(val[:, None], old.proba, new.proba),
-                labeled_stage=np.where(val, NOT_LABELED, new.labeled_stage),
-            )
-            for new, old, val in zip(refitted, results, held_out, strict=True)
-        ]
-
-    def self_train(
-        self,
-        problem: Problem,
-        val_labels: Tensor | None = None,
-        evidence: Evidence | None = None,
-    ) -> tuple[list[Result], Evidence | None]:
-        """Algorithm 1; returns the results and what the validation labels say about experts.
-
-        Args:
-            problem: the input.
-            val_labels: ``(R, n)`` labels that determine the weights of the experts.
-            evidence: of an earlier fit, used instead of ``val_labels``.
-        """
+        """Algorithm 1."""
         # Line 2, the partition into training and validation nodes, is in ``problem``.
         # Line 3: pretrain the teacher.
         teacher = self.create_teacher(problem)
         teacher.pretrain(self.training_options)
         output = teacher.predict()
-        pretrained = copy.deepcopy(teacher.network.model)
-        experts = None
-        if val_labels is not None:  # departure 6
-            experts = Experts(
-                problem,
-                output.logits,
-                BACKBONES.name_of(type(pretrained)),
-                val_labels,
-                evidence=evidence,
-                estimate_shares=self.random_validation,
-            )
         state = SelfTraining(
             problem,
             output.embedding,
@@ -174,11 +88,8 @@ class DCGST(Settings):
             without_validation = ~problem.has_validation
             best.update(state.stage, val_loss, always=without_validation, only=state.active)
             # Step 2, lines 8 to 11: select the pseudo-labels that minimize the shift.
-            log_proba = output.logits
-            if experts is not None:
-                log_proba = experts.pool({STUDENT: output.logits}).log_proba
             candidates = find_candidates(  # Eq. 9
-                problem, log_proba, num_candidates, self.class_balance
+                problem, output.logits, num_candidates, self.class_balance
             )
             score = self.score_candidates(problem, candidates, output.embedding, state.stage)
             selection = candidates.select(score)
@@ -188,31 +99,9 @@ class DCGST(Settings):
         # teacher, with the parameters of the best stage.
         best.restore()
         student = teacher.network
-        if self.max_stages > 0:  # without pseudo-labels, the student is the teacher
-            self.train_student(student, state.labels, problem)
-        logits = student.predict().logits
-        if experts is None:
-            results = state.results(logits.softmax(-1), student.model, teacher.edge_probabilities)
-            return results, None
-        # Departure 6: a second student, a Gaussian process, learns from the combined prediction.
-        confident = confident_half(problem, experts.pool({STUDENT: logits}).log_proba)
-        second = stored(
-            problem.checkpoint,
-            "second-student",
-            lambda: learn_pseudo_labels(problem, confident),
-            problem.device,
-        )
-        pool = experts.pool({STUDENT: logits, GP_STUDENT: second(problem.graph)})
-        results = state.results(
-            pool.log_proba.exp(), student.model, teacher.edge_probabilities, pool.weights
-        )
-        model = experts.model(pool, pretrained, student.model, second)
-        row_model = None if problem.graph.complete else model
-        results = [
-            replace(r, expectation=own, row_model=row_model)
-            for r, own in zip(results, experts.expectations(), strict=True)
-        ]
-        return with_predictors(results, model.without_labels(), problem), pool.evidence
+        self.train_student(student, state.labels, problem)
+        proba = student.predict().logits.softmax(-1)
+        return state.results(proba, student.model, teacher.edge_probabilities)
 
     def create_teacher(self, problem: Problem) -> Teacher:
         """Create a teacher with new parameters, with an edge predictor if the setting is true."""
@@ -246,32 +135,3 @@ class DCGST(Settings):
         """Train on the final labels and the original graph."""
         options = replace(self.training_options, epochs=self.student_epochs)
         student.train("student", labels, problem, options, number=1)
-
-    def apply(self, result: Result, problem: Problem) -> list[Tensor]:
-        """On another graph: the combined prediction of each replica.
-
-        Results of version 0.1 have networks only; they are averaged with EM.
-        """
-        networks = super().apply(result, problem)
-        if result.predictors or not self.experts or not bool((problem.train_labels >= 0).any()):
-            return networks
-        return [EM().average_with(problem, proba.log()).softmax(-1) for proba in networks]
-
-    def models_on(self, result: Result, problem: Problem) -> Sequence[RowModel]:
-        if not result.predictors:
-            return super().models_on(result, problem)
-        return [
-            model.on(replace(problem, checkpoint=problem.checkpoint.within(f"replica-{number}")))
-            for number, model in enumerate(self.pool_models(result))
-        ]
-
-    def predicts_rows(self, result: Result) -> bool:
-        models = self.pool_models(result)
-        return bool(models) and all(GCN.name not in model.members for model in models)
-
-    def pool_models(self, result: Result) -> list[PoolModel]:
-        """The stored combined prediction of each replica."""
-        models = [model for model in result.predictors if isinstance(model, PoolModel)]
-        if len(models) != len(result.predictors):
-            raise InputError("the stored model is not one of dcgst; fit again")
-        return models

@@ -22,9 +22,6 @@ def untuned_preset(alpha: float, beta: float, gamma: float, **settings: Any) -> 
         "cmd_weight": alpha,
         "predictor_weight": beta,
         "ner_weight": gamma,
-        "experts": False,
-        "backbone": "gcn",
-        "edge_predictor": True,
         "ner_reduction": "sum",
         **settings,
     }
@@ -62,17 +59,8 @@ class Settings(NeuralMethod):
         **{f"untuned/{name}": UNTUNED[name] for name in TUNED},
     }
 
-    experts: bool = param(
-        True, "combine the predictions of simple methods with those of teacher and students"
-    )
-    refit: bool = param(
-        True, "with experts: fit again on the validation labels, after they have set the weights"
-    )
-    random_validation: bool = param(
-        True, "with experts: the validation nodes are a random sample, so estimate class shares"
-    )
     backbone: str | type[Backbone] = param(
-        "sign", "the network: a name, or a subclass of Backbone", registry=BACKBONES
+        "gcn", "the network: a name, or a subclass of Backbone", registry=BACKBONES
     )
     stage_epochs: int = param(20, "epochs per stage", low=1)
     student_epochs: int = param(100, "epochs of the student", low=1)
@@ -89,7 +77,7 @@ class Settings(NeuralMethod):
     )
 
     edge_predictor: bool = param(
-        False, "train on graph variants instead of the original graph; see edge predictor below"
+        True, "train on graph variants instead of the original graph; see edge predictor below"
     )
     cmd_weight: float = param(
         8.0, "weight of the CMD in the loss of the edge predictor", low=0, symbol="α", group=EDGE

@@ -2,67 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from dcgst.engine.executors import Shared, current_cluster
 from dcgst.engine.random import Purpose, Streams, derive
 from dcgst.graph import UNKNOWN
 from dcgst.methods.core.base import Method
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result
 from dcgst.methods.core.row_models import NetworkRows, RowModel
-from dcgst.methods.core.storage import storable
+from dcgst.methods.core.storage import storable, stored
 from dcgst.numerics.graph_tensors import NodeTensors
 
 SMALLEST = 1e-6
 """Probabilities of members are at least this, so that no member alone excludes a class."""
 
+ENOUGH_LABELS = 500
+"""Folds are left out until so many labels have been; the others are not needed."""
 
+
+@dataclass(frozen=True)
+class Task:
+    """What all members are fitted to.
+
+    Attributes:
+        problem: the input of R fits, without validation labels.
+        folds: ``(R, n)`` of :func:`label_folds`.
+        rows: ``(m,)`` nodes whose labels are evidence about the members.
+    """
+
+    problem: Problem
+    folds: Tensor
+    rows: Tensor
+
+
+@storable
 @dataclass(frozen=True)
 class MemberFit:
     """One member of R fits.
 
     Attributes:
         log_proba: ``(R, n, C)`` of the fit to all labels.
-        left_out: ``(R, n, C)``, for labeled nodes the prediction of the fit that did not have their
-            label; equal to ``log_proba`` for the other nodes.
-        results: of the fits to all labels.
+        left_out: ``(R, m, C)`` of the rows of the task, by fits that did not have their label.
+        model: predicts nodes of other graphs; None if only the method itself can.
+        row_model: predicts the nodes of the same graph that are not in a sample of it.
     """
 
     log_proba: Tensor
     left_out: Tensor
-    results: Sequence[Result]
-
-    def model(self) -> RowModel | None:
-        """The fitted member as a model of other nodes, if it has one.
-
-        A method that needs the labels of the graph that it predicts has none.
-        """
-        models = [result.predictors for result in self.results]
-        if all(models):
-            return StackedRows([own for (own,) in models])
-        networks = [result.models for result in self.results]
-        if all(networks):
-            return StackedRows([NetworkRows(own) for (own,) in networks])
-        return None
+    model: RowModel | None
+    row_model: RowModel | None
 
 
-def label_folds(labels: Tensor, folds: int, seeds: tuple[int, ...]) -> Tensor:
+def label_folds(labels: Tensor, folds: int, seeds: Sequence[int]) -> Tensor:
     """``(R, n)`` number of the fold in which a label is left out, -1 for never.
 
     Each class is divided evenly. The only label of a class is never left out: no method could
-    predict a class without labels.
+    predict a class without labels. If there are many labels, some folds are enough.
 
     Args:
         labels: ``(R, n)`` class codes, -1 elsewhere.
         folds: number of folds.
         seeds: one per fit.
     """
-    seeds = tuple(derive(seed, Purpose.FOLDS) for seed in seeds)
-    random = Streams(seeds).uniform(labels.shape[1]).to(labels.device)
+    random = Streams([derive(seed, Purpose.FOLDS) for seed in seeds]).uniform(labels.shape[1])
+    random = random.to(labels.device)
     number = torch.full_like(labels, UNKNOWN)
     for fit, own in enumerate(labels):
         nodes = (own >= 0).nonzero().squeeze(1)
@@ -71,10 +80,35 @@ def label_folds(labels: Tensor, folds: int, seeds: tuple[int, ...]) -> Tensor:
         number[fit, by_class] = torch.arange(len(nodes), device=labels.device) % folds
         counts = torch.bincount(own[nodes])
         number[fit, nodes[counts[own[nodes]] == 1]] = UNKNOWN
-    return number
+    left_out = torch.stack([(number <= last).sum(1) - (number < 0).sum(1) for last in range(folds)])
+    needed = 1 + int((left_out.amin(1) < ENOUGH_LABELS).sum())
+    return number.masked_fill(number >= needed, UNKNOWN)
 
 
-def fit_member(name: str, member: Method, problem: Problem, folds: Tensor) -> MemberFit:
+def fit_members(members: Mapping[str, Method], task: Task) -> dict[str, MemberFit]:
+    """Fit all members by name; on a cluster, at the same time.
+
+    Members that propagate labels are fitted here: what is propagated over the whole graph is
+    divided into blocks of columns instead.
+    """
+    cluster = current_cluster()
+    if cluster is None:
+        return {name: fit_member(name, own, task) for name, own in members.items()}
+    shared = cluster.share(replace(task, problem=replace(task.problem, callbacks=())))
+    running: dict[str, Future[MemberFit]] = {
+        name: cluster.submit(_fit_shared, name, own, shared)
+        for name, own in members.items()
+        if not own.propagates_labels
+    }
+    here = {name: fit_member(name, members[name], task) for name in members if name not in running}
+    return {name: running[name].result() if name in running else here[name] for name in members}
+
+
+def _fit_shared(name: str, member: Method, shared: Shared[Task]) -> MemberFit:
+    return fit_member(name, member, shared.get())
+
+
+def fit_member(name: str, member: Method, task: Task) -> MemberFit:
     """Fit one member to the training labels of each fit, and to all but each fold of them.
 
     All of these fits are computed together.
@@ -82,9 +116,10 @@ def fit_member(name: str, member: Method, problem: Problem, folds: Tensor) -> Me
     Args:
         name: of the member in this ensemble.
         member: the method.
-        problem: the input, without validation labels.
-        folds: ``(R, n)`` of :func:`label_folds`.
+        task: what it is fitted to.
     """
+    problem, folds = task.problem, task.folds
+    checkpoint = problem.checkpoint.within(name)
     count = int(folds.max()) + 1
     labels = [problem.train_labels]
     labels += [problem.train_labels.masked_fill(folds == k, UNKNOWN) for k in range(count)]
@@ -95,16 +130,37 @@ def fit_member(name: str, member: Method, problem: Problem, folds: Tensor) -> Me
         val_labels=problem.val_labels.repeat(count + 1, 1),
         pool=problem.pool.repeat(count + 1, 1),
         seeds=problem.seeds * (count + 1),
-        checkpoint=problem.checkpoint.within(name),
+        checkpoint=checkpoint,
     )
-    results = member.solve(together)
-    proba = torch.stack([torch.as_tensor(result.proba) for result in results])
-    log_proba = proba.to(problem.device).clamp_min(SMALLEST).log()
-    full, *parts = torch.split(log_proba, problem.num_fits)
-    left_out = full
-    for number, part in enumerate(parts):
-        left_out = torch.where((folds == number)[..., None], part, left_out)
-    return MemberFit(full, left_out, results[: problem.num_fits])
+
+    def fit() -> MemberFit:
+        results = member.solve(together)
+        proba = torch.stack([torch.as_tensor(result.proba) for result in results])
+        log_proba = proba.to(problem.device).clamp_min(SMALLEST).log()
+        full, *parts = torch.split(log_proba, problem.num_fits)
+        left_out, fold = full[:, task.rows], folds[:, task.rows, None]
+        for number, part in enumerate(parts):
+            left_out = torch.where(fold == number, part[:, task.rows], left_out)
+        model = fitted_model(results[: problem.num_fits])
+        return MemberFit(full, left_out, model, row_model(results, problem.num_fits))
+
+    # What propagated labels predict is in files already, as a function that cannot be stored.
+    return fit() if member.propagates_labels else stored(checkpoint, "fit", fit, problem.device)
+
+
+def fitted_model(results: Sequence[Result]) -> RowModel | None:
+    """The fitted member as a model of other nodes, if it has one."""
+    models = [result.predictors for result in results]
+    if all(models):
+        return StackedRows([own for (own,) in models])
+    networks = [result.models for result in results]
+    return StackedRows([NetworkRows(own) for (own,) in networks]) if all(networks) else None
+
+
+def row_model(results: Sequence[Result], count: int) -> RowModel | None:
+    """The model of the first fits for nodes that are not in the sample that was fitted."""
+    model = results[0].row_model
+    return None if model is None else StackedRows([model.select(fit) for fit in range(count)])
 
 
 @storable

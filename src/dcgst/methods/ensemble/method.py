@@ -6,21 +6,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from dcgst.errors import InputError
-from dcgst.graph import UNKNOWN
 from dcgst.methods.core.base import Method
-from dcgst.methods.core.params import param
+from dcgst.methods.core.network import labeled_rows
+from dcgst.methods.core.params import check_settings, param
 from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.result import LEFT_OUT, Result, results_without_stages, with_predictors
-from dcgst.methods.ensemble.members import SMALLEST, MemberFit, fit_member, label_folds
-from dcgst.methods.ensemble.pool import Evidence, Pool, PooledModel, combine
+from dcgst.methods.core.result import (
+    AGREEMENT,
+    LEFT_OUT,
+    Result,
+    results_without_stages,
+    with_predictors,
+    with_row_model,
+)
+from dcgst.methods.core.row_models import OwnFeatures, RowModel
+from dcgst.methods.ensemble.combination import Combination, CombinedModel, Evidence, combine
+from dcgst.methods.ensemble.members import MemberFit, Task, fit_members, label_folds
 from dcgst.registry import Registry
 
-DEFAULT = "lp,em,gp,gcn,appnp,mlp,cs,sign"
+DEFAULT = "lp,em,gp,mlp,cs,sign"
+
+ENOUGH_LABELS = 0.5
+"""Share of the labels of each class of the fit that another graph must have, so that labels are
+propagated there."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -36,18 +47,24 @@ class Ensemble(Method):
 
     The factors :math:`\tau_m` and :math:`\tau` maximize the likelihood of the left-out labels.
 
-    Validation labels are given labels like the others. They are expected to be a random sample, so
-    they also correct the class shares.
+    Where training labels are concentrated in few regions of the graph, left-out labels flatter
+    whoever copies them. There a training label counts less, the factors follow the agreement of
+    the members instead, and EM, which models the distribution of all nodes, counts more
+    (:func:`~dcgst.methods.ensemble.combination.combine`).
+
+    Validation labels are trained on like the others. They are expected to be a random sample, so
+    they count fully, and they also correct the class shares.
 
     Example:
         >>> from dcgst import load
         >>> from dcgst.methods import Ensemble
         >>> model = Ensemble(members="lp,em").fit(load("synthetic"))
-        >>> sorted(model.expert_weights_)
+        >>> sorted(model.member_weights_)
         ['em', 'lp']
     """
 
     name: ClassVar[str] = "ensemble"
+    calibrated: ClassVar[bool] = True
     registry: ClassVar[Registry[type[Method]]]
     """Where the names of members are looked up."""
 
@@ -55,35 +72,38 @@ class Ensemble(Method):
         DEFAULT, "methods: names or package.module:Class, comma-separated; in Python also instances"
     )
     folds: int = param(5, "parts of the labels that are left out in turn", low=2)
+    train_on_validation: bool = param(
+        True, "the validation labels are training labels, too; else they set the weights only"
+    )
     random_validation: bool = param(
         True, "the validation nodes are a random sample, so estimate class shares"
     )
 
     @property
-    def calibrated(self) -> bool:
-        return True
+    def by_rows(self) -> bool:
+        return all(member.by_rows for member in self.create_members().values())
+
+    @property
+    def fits_sample(self) -> bool:
+        return self.by_rows
 
     def count_trainings(self, validation: bool = False) -> int:
         return sum(member.count_trainings() for member in self.create_members().values())
 
     def check_values(self) -> None:
-        members = self.members
-        replace(self, members=DEFAULT)._check_plain_values()
-        if not isinstance(members, str | Sequence):
-            raise InputError(f"members must be methods, got {members!r}")
+        if not isinstance(self.members, str | Sequence):
+            raise InputError(f"members must be methods, got {self.members!r}")
+        check_settings(replace(self, members=DEFAULT))
         for member in self.create_members().values():
             member.check_values()
-
-    def _check_plain_values(self) -> None:
-        super().check_values()
 
     def config(self) -> dict[str, Any]:
         """The settings as values that JSON can represent; instances become names and settings."""
         config = super().config()
         if not isinstance(self.members, str):
             config["members"] = [
-                member if isinstance(member, str) else {member.name: member.config()}
-                for member in self.members
+                own if isinstance(own, str) else {self.registry.name_of(type(own)): own.config()}
+                for own in self.members
             ]
         return config
 
@@ -92,9 +112,7 @@ class Ensemble(Method):
         listed = self.members.split(",") if isinstance(self.members, str) else self.members
         found: dict[str, Method] = {}
         for entry in listed:
-            member = self.registry[entry.strip()]() if isinstance(entry, str) else entry
-            if not isinstance(member, Method):
-                raise InputError(f"a member must be a name or a method, got {entry!r}")
+            member = self._create(entry)
             name, number = member.name, 2
             while name in found:
                 name, number = f"{member.name}-{number}", number + 1
@@ -103,44 +121,125 @@ class Ensemble(Method):
             raise InputError("an ensemble needs at least one member")
         return found
 
-    def solve(self, problem: Problem) -> list[Result]:
-        every = problem.train_on_validation()
-        folds = label_folds(every.train_labels, self.folds, problem.seeds)
-        fits = {
-            name: fit_member(name, member, every, folds)
+    def _create(self, entry: str | Mapping[str, Any] | Method) -> Method:
+        if isinstance(entry, str):
+            return self.registry[entry.strip()]()
+        if isinstance(entry, Mapping):  # as stored in a run folder, which never names a module
+            ((name, settings),) = entry.items()
+            return self.registry.known(name).from_preset(**settings)
+        if not isinstance(entry, Method):
+            raise InputError(f"a member must be a name or a method, got {entry!r}")
+        return entry
+
+    def describe_members(self) -> dict[str, str]:
+        """The first line of the docstring of each member."""
+        return {
+            name: (type(member).__doc__ or "").strip().split("\n")[0]
             for name, member in self.create_members().items()
         }
-        counts = (folds != UNKNOWN).to(torch.float32)
-        random = problem.val_labels if self.random_validation else None
-        pool = combine(fits, Evidence(every.train_labels, counts), problem.pool, random)
-        return self.results(problem, pool, fits)
 
-    def results(self, problem: Problem, pool: Pool, fits: Mapping[str, MemberFit]) -> list[Result]:
+    def solve(self, problem: Problem) -> list[Result]:
+        members, task = self.create_members(), self.make_task(problem)
+        fits = fit_members(members, task)
+        clusters = [name for name, member in members.items() if member.models_all_nodes]
+        evidence = self.find_evidence(problem, task)
+        found = combine(fits, evidence, problem.pool, clusters)
+        results = self.make_results(problem, task, fits, found)
+        if problem.graph.complete:
+            return results
+        rows = {name: with_scale(fits[name].row_model, member) for name, member in members.items()}
+        return with_row_model(results, combined_model(task, found, rows), problem)
+
+    def make_task(self, problem: Problem) -> Task:
+        """What the members are fitted to: never with validation labels of their own."""
+        hidden = replace(problem, val_labels=torch.full_like(problem.val_labels, -1))
+        given = problem.train_on_validation() if self.train_on_validation else hidden
+        folds = label_folds(given.train_labels, self.folds, problem.seeds)
+        rows = labeled_rows(torch.maximum(problem.train_labels, problem.val_labels))
+        return Task(given, folds, rows)
+
+    def find_evidence(self, problem: Problem, task: Task) -> Evidence:
+        """The labels that some fits of the members do not have."""
+        validation = problem.val_labels[:, task.rows] >= 0
+        left_out = task.folds[:, task.rows] >= 0
+        return Evidence.of(
+            torch.maximum(problem.train_labels, problem.val_labels)[:, task.rows],
+            validation & self.random_validation,
+            left_out if self.train_on_validation else left_out | validation,
+            problem.trust,
+        )
+
+    def make_results(
+        self, problem: Problem, task: Task, fits: Mapping[str, MemberFit], found: Combination
+    ) -> list[Result]:
         """One result per fit. Validation nodes have the predictions without their labels."""
-        held_out = (problem.val_labels >= 0)[..., None]
-        proba = torch.where(held_out, pool.left_out, pool.log_proba).exp()
+        proba = found.log_proba.exp()
+        held_out = (problem.val_labels[:, task.rows] >= 0)[..., None]
+        proba[:, task.rows] = torch.where(held_out, found.left_out.exp(), proba[:, task.rows])
         z = problem.graph.propagated["PageRank"].expand(problem.num_fits, -1, -1)
         reasons = [f"{len(fits)} members fitted"] * problem.num_fits
         results = results_without_stages(problem, proba, z, reasons)
-        accuracy = self.left_out_accuracy(problem, pool)
+        accuracy = left_out_accuracy(problem.train_labels[:, task.rows], found.left_out).tolist()
+        agreement = found.agreement.tolist()
         results = [
             replace(
                 result,
-                expert_weights={name: float(own[fit]) for name, own in pool.weights.items()},
-                expectation={LEFT_OUT: accuracy[fit]},
+                member_weights={name: float(own[fit]) for name, own in found.weights.items()},
+                expectation={LEFT_OUT: accuracy[fit], AGREEMENT: agreement[fit]},
             )
             for fit, result in enumerate(results)
         ]
-        models = {name: fit.model() for name, fit in fits.items()}
-        known = {name: model for name, model in models.items() if model is not None}
-        if not known:
-            return results
-        model = PooledModel(known, pool.scales, pool.weights, pool.calibration, SMALLEST)
+
+        model = combined_model(task, found, {name: fit.model for name, fit in fits.items()})
         return with_predictors(results, model, problem)
 
-    def left_out_accuracy(self, problem: Problem, pool: Pool) -> list[float]:
-        """Accuracy of the combined prediction on left-out training labels."""
-        labels = problem.train_labels
-        right = (pool.left_out.argmax(-1) == labels) & (labels >= 0)
-        share: Tensor = right.sum(1) / (labels >= 0).sum(1)
-        return [float(value) for value in np.asarray(share.cpu())]
+    def models_on(self, result: Result, problem: Problem) -> Sequence[RowModel]:
+        """The combined model of each replica.
+
+        Members that propagate labels take part if each class has at least half as many labels in
+        the other graph as in the fit; else they would predict the other classes.
+        """
+        checkpoint = problem.checkpoint
+        found = []
+        for number, model in enumerate(result.predictors):
+            if not isinstance(model, CombinedModel):
+                raise InputError("the stored model is not that of an ensemble; fit again")
+            few = bool((problem.label_counts() < model.label_counts * ENOUGH_LABELS).any())
+            members: dict[str, RowModel | None] = {}
+            for name, member in self.create_members().items():
+                absent = member.propagates_labels and few
+                own = replace(
+                    problem,
+                    graph=problem.graph.scaled_by(member.scale_features),
+                    checkpoint=checkpoint.within(f"{number}-{name}"),
+                )
+                known = None if absent else member.model_on(model.members[name], own)
+                members[name] = with_scale(known, member)
+            if not any(members.values()):
+                raise InputError(
+                    "no member has a model that predicts another graph with so few labels"
+                )
+            found.append(replace(model, members=members))
+        return found
+
+    def predicts_rows(self, result: Result) -> bool:
+        return bool(result.predictors) and self.by_rows
+
+
+def with_scale(model: RowModel | None, member: Method) -> RowModel | None:
+    """The model of a member, which reads features as the member scales them."""
+    return None if model is None else OwnFeatures(model, member.scale_features)
+
+
+def combined_model(
+    task: Task, found: Combination, models: Mapping[str, RowModel | None]
+) -> CombinedModel:
+    """The combination as a model of nodes, of the members' models by name."""
+    counts = task.problem.label_counts()
+    return CombinedModel(models, found.scales, found.weights, found.calibration, counts)
+
+
+def left_out_accuracy(labels: Tensor, log_proba: Tensor) -> Tensor:
+    """``(R,)`` accuracy of ``(R, m, C)`` predictions for labels ``(R, m)``, -1 elsewhere."""
+    right = (log_proba.argmax(-1) == labels) & (labels >= 0)
+    return right.sum(1) / (labels >= 0).sum(1)

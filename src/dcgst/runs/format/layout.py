@@ -25,7 +25,7 @@ from dcgst.methods import Result
 from dcgst.splits import Split
 from dcgst.version import VERSION
 
-FORMAT = 2
+FORMAT = 3
 RUN, BEGUN, CHECKPOINT, LOCK = "run.json", "begun.json", "checkpoint", ".lock"
 PREDICTIONS, HISTORY, CANDIDATE_TABLE = "predictions.csv", "history.csv", "candidates.csv.gz"
 ARRAYS, MODELS, NODE_TABLE = "graph.npz", "model.safetensors", "nodes.csv.gz"
@@ -33,9 +33,6 @@ PREDICTORS = "predictors.safetensors"
 METRICS, REPORT = "metrics.json", "report.html"
 PREDICTIONS_PARQUET, PROBABILITIES = "predictions.parquet", "probabilities.npy"
 """Files of a run whose graph is in a store."""
-
-OLD_CANDIDATE_TABLE = "audit.csv.gz"
-"""Name of the table of candidates in format 1."""
 
 OF_TABLES = (PREDICTIONS, NODE_TABLE)
 OF_STORE = (PREDICTIONS_PARQUET, PROBABILITIES)
@@ -208,7 +205,7 @@ def remove(folder: Path) -> None:
     """Remove the files of a run; other files stay."""
     shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
     _remove_temporary(folder)
-    for name in (OLD_CANDIDATE_TABLE, *FILES):
+    for name in FILES:
         path = folder / name
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

@@ -29,7 +29,6 @@ from dcgst.methods.core.storage import DESCRIPTION, restore, restore_network
 from dcgst.methods.core.trace import CANDIDATE, EDGE_PROBABILITIES
 from dcgst.nn import Backbone
 from dcgst.numerics.graph_tensors import Learned
-from dcgst.runs.format import v1
 from dcgst.runs.format.layout import (
     ARRAYS,
     BEGUN,
@@ -76,14 +75,13 @@ def read(folder: Path) -> Stored:
             raise InputError(f"{folder} contains an interrupted run; continue it with --resume")
         raise InputError(f"{folder} is not a run folder: it has no run.json; see dcgst fit")
     info = read_json(folder / RUN)
-    if info.get("format") not in (1, FORMAT):
+    if info.get("format") != FORMAT:
         raise InputError(
             f"{folder} has format {info.get('format')} (dcgst {info.get('dcgst')}), this version "
-            f"reads formats 1 and {FORMAT}; fit again, or use the version that wrote it"
+            f"reads format {FORMAT}; fit again, or use the version that wrote it"
         )
-    if info["format"] == FORMAT:
-        verify_digests(folder, info)
-        del info["digest"]
+    verify_digests(folder, info)
+    del info["digest"]
     try:
         return _read(folder, info)
     except InputError:
@@ -99,9 +97,6 @@ def _read(folder: Path, info: dict[str, Any]) -> Stored:
     graph, store = _graph_of(arrays, folder, info)
     if store is not None:
         arrays["proba"] = read_probabilities(folder)
-    if info["format"] == 1:
-        info = v1.upgrade_info(info)
-        arrays |= v1.upgrade_arrays(arrays, folder, graph)
     check_info(info)
     check_arrays(arrays, graph)
     split = Split.of(arrays["train"], arrays["val"], arrays["pool"])
@@ -120,7 +115,7 @@ def _read(folder: Path, info: dict[str, Any]) -> Stored:
         stop_reason=info["stop_reason"],
         candidates=_table_of(arrays, "candidates", CANDIDATE),
         edge_probabilities=_table_of(arrays, "edge_probabilities", EDGE_PROBABILITIES),
-        expert_weights=info.get("expert_weights", {}),
+        member_weights=info.get("member_weights", {}),
         expectation=info.get("expectation", {}),
         models=_read_models(folder / MODELS, info["models"]),
         predictors=predictors,
