@@ -60,6 +60,8 @@ class Graph(ByReference):
         official: False if parts of a published dataset were substituted. Such a graph is never
             compared with published results.
         notes: changes made while the graph was built, as text.
+        columns_weighted: whether the columns of ``features`` have weights already, as those of
+            tables have; else methods that compare rows weight them first.
 
     Example:
         >>> graph = Graph.from_edges([[0, 1], [1, 2]], [[1.0], [2.0], [3.0]], [0, -1, 1])
@@ -78,6 +80,7 @@ class Graph(ByReference):
     name: str = "graph"
     official: bool = True
     notes: tuple[str, ...] = ()
+    columns_weighted: bool = False
 
     def __post_init__(self) -> None:
         check_adjacency(self.adjacency)
@@ -107,6 +110,7 @@ class Graph(ByReference):
         name: str = "graph",
         official: bool = True,
         notes: Sequence[str] = (),
+        columns_weighted: bool = False,
     ) -> Graph:
         """Create a graph from a ``(2, E)`` array of node positions: sources above targets.
 
@@ -131,6 +135,7 @@ class Graph(ByReference):
             name=name,
             official=official,
             notes=(*notes, *cleaned),
+            columns_weighted=columns_weighted,
         )
 
     @classmethod

@@ -240,6 +240,7 @@ def _from_tables(
         ids=np.array(ids),
         class_names=labels.class_names,
         name=nodes.path.stem,
+        columns_weighted=not spectral,
     )
     return Input(
         graph,

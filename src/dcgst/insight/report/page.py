@@ -17,7 +17,7 @@ from dcgst.insight.report.layout import positions, shown_nodes
 from dcgst.insight.report.rendering import render_template, to_script
 from dcgst.methods.dcgst.experts import DESCRIPTIONS
 from dcgst.methods.relations import verdict
-from dcgst.runs import Run
+from dcgst.runs import Run, columns
 from dcgst.runs.evaluation import RunEvaluation
 from dcgst.runs.format import REPORT
 from dcgst.runs.predictions import SOURCES, count_sources, source_codes
@@ -83,6 +83,7 @@ def _content(run: Run, evaluation: RunEvaluation | None, diagnosis: Diagnosis) -
         "warnings": prediction_warnings(run),
         "experts": _experts(run),
         "relations": verdict(run.relations) if run.relations else "",
+        "columns_used": columns.verdict(run.columns_used),
         "nodes": to_script(_nodes(run, codes)),
         "shift_chart": _shift_chart(run),
         "label_chart": _label_chart(run),
