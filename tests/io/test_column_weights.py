@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -72,7 +74,7 @@ def test_a_column_of_random_words_leaves_the_accuracy_of_nine_numbers(rng):
     accuracy = []
     for table in (make_table(**columns), make_table(**columns, **texts)):
         features = fit_encoder(table, table.names, {}).transform(table)
-        graph = Graph.from_edges(pairs, features, truth, columns_weighted=True)
+        graph = replace(Graph.from_edges(pairs, features, truth), columns_weighted=True)
         split = sample(graph, per_class=10, runs=5, val_count=0)
         results = GaussianProcess().fit_runs(graph, split)
         right = [result.proba.argmax(axis=1) == truth for result in results]

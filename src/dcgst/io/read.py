@@ -240,8 +240,8 @@ def _from_tables(
         ids=np.array(ids),
         class_names=labels.class_names,
         name=nodes.path.stem,
-        columns_weighted=not spectral,
     )
+    graph = replace(graph, columns_weighted=not spectral)
     return Input(
         graph,
         None if spectral else encoder,

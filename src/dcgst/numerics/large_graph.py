@@ -36,8 +36,7 @@ Scale = Callable[[FeatureMatrix], FeatureMatrix]
 class LargeGraph(ByReference):
     """A graph whose propagated features are kept in memory if it suffices, else in files.
 
-    It computes the same as :class:`GraphTensors`, with blocks of columns and of rows instead of
-    whole matrices.
+    It computes the same as :class:`GraphTensors`, with blocks of columns and of rows.
 
     Args:
         features: ``(n, d)``; the arrays may be memory-mapped.
