@@ -103,7 +103,7 @@ class Blocks:
         kernel = Kernel(blocks, torch.arange(len(labeled)))
         kernel.fit(targets - targets.mean(0), 60, 0.3)
         weights = kernel.log_weights.softmax(0).numpy().reshape(-1, 2).sum(axis=1)
-        return weights * len(self.names)
+        return np.asarray(weights * len(self.names))
 
 
 Rule = Callable[[Split], Graph]
