@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,8 +18,9 @@ from .conftest import make_table
 
 
 def fit_column(values: list[str], kind: str | None = None, name: str = "x") -> FeatureEncoder:
-    """Fit an encoder to a table with a single column."""
-    return fit_encoder(make_table(**{name: values}), [name], {name: kind} if kind else {})
+    """Fit an encoder to a table with a single column, and remove its weight."""
+    found = fit_encoder(make_table(**{name: values}), [name], {name: kind} if kind else {})
+    return replace(found, columns=tuple(replace(own, weight=1.0) for own in found.columns))
 
 
 def features(encoder: FeatureEncoder, values: list[str]) -> np.ndarray:

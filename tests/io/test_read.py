@@ -49,7 +49,7 @@ def test_features_agree_with_the_encoder(write_tables):
     one_hot = [[0, 1], [1, 0], [0, 1], [1, 0]]
     np.testing.assert_allclose(features[:, 9:], city.weight * np.array(one_hot), rtol=1e-6)
     assert about.values == ("and", "bikes", "cars", "fast", "green", "pears", "red")
-    np.testing.assert_allclose((features[:, :7] ** 2).sum(axis=1), 1, rtol=1e-6)
+    np.testing.assert_allclose((features[:, :7] ** 2).sum(axis=1), about.weight**2, rtol=1e-6)
 
 
 def test_a_byte_order_mark_before_the_id_column_is_removed(write_tables):

@@ -17,7 +17,7 @@ from dcgst.insight.expectation import expectation
 from dcgst.io import Input, add_labels
 from dcgst.methods import Method
 from dcgst.methods.relations import verdict
-from dcgst.runs import Run, fit
+from dcgst.runs import Run, columns, fit
 from dcgst.runs.format import stored_steps
 from dcgst.runs.predictions import count_sources
 from dcgst.runs.warnings import prediction_warnings
@@ -128,6 +128,7 @@ def _facts(run: Run, diagnosis: Diagnosis) -> dict[str, object]:
         "member_weights": run.info["member_weights"],
         "expectation": run.info["expectation"],
         "relations": run.info["relations"],
+        "columns_used": run.info.get("columns_used", []),
         "warnings": [*diagnosis.warnings, *prediction_warnings(run)],
         "seconds": run.info["seconds"],
     }
@@ -155,6 +156,8 @@ def _show(run: Run, diagnosis: Diagnosis) -> None:
         say(f"{verdict(run.relations)}.", wrap=True)
     for relation in run.relations:
         say(f"  {relation.describe()}", wrap=True)
+    if described := columns.verdict(run.columns_used):
+        say(f"{described}.", wrap=True)
     say(f"Calibration: {run.info['calibration']['description']}.", wrap=True)
     others = "Without the randomly chosen ones: " if run.audited else ""
     say(f"{others}{diagnosis.headline}", wrap=True)

@@ -46,8 +46,7 @@ class Graph(ByReference):
     """An undirected graph with node features and a class for some or all nodes.
 
     Create one with :meth:`from_edges`, :meth:`from_scipy` or :meth:`from_pyg`. They clean the
-    input and record each change in ``notes``. The constructor itself only validates. A graph is
-    immutable; its arrays are read-only.
+    input and note each change; the constructor only validates. Arrays are read-only.
 
     Attributes:
         adjacency: ``(n, n)`` CSR, symmetric, no self-loops, positive weights (1 if unweighted).
@@ -57,9 +56,9 @@ class Graph(ByReference):
         ids: ``(n,)`` the user's node ids, unique strings or integers.
         masks: named node sets that belong to the data, such as ``train`` of an official split.
         name: name of the graph in tables and messages.
-        official: False if parts of a published dataset were substituted. Such a graph is never
-            compared with published results.
+        official: False if parts of a published dataset were substituted; not to be compared.
         notes: changes made while the graph was built, as text.
+        columns_weighted: whether ``features`` are weighted, as those of tables are.
 
     Example:
         >>> graph = Graph.from_edges([[0, 1], [1, 2]], [[1.0], [2.0], [3.0]], [0, -1, 1])
@@ -78,6 +77,7 @@ class Graph(ByReference):
     name: str = "graph"
     official: bool = True
     notes: tuple[str, ...] = ()
+    columns_weighted: bool = False
 
     def __post_init__(self) -> None:
         check_adjacency(self.adjacency)

@@ -22,6 +22,7 @@ def trusted_graph(
     name: str,
     notes: tuple[str, ...],
     weighted: bool,
+    columns_weighted: bool,
 ) -> Graph:
     """A graph whose parts were validated when they were stored, with its nodes sorted by id.
 
@@ -39,6 +40,7 @@ def trusted_graph(
         "name": name,
         "official": True,
         "notes": notes,
+        "columns_weighted": columns_weighted,
     }
     known = {"weighted": weighted, "id_order": np.arange(len(ids))}
     graph.__dict__.update(fields, **known)

@@ -68,6 +68,7 @@ def read_batch(
         labels.class_names,
         np.array(ids),
         name=known.name,
+        columns_weighted=known.columns_weighted,
     )
     rows = {name: values for name, values in table.columns.items() if name != roles.label}
     return Input(graph, encoder, False, columns, rows, tuple(notes))

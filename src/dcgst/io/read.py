@@ -241,6 +241,7 @@ def _from_tables(
         class_names=labels.class_names,
         name=nodes.path.stem,
     )
+    graph = replace(graph, columns_weighted=not spectral)
     return Input(
         graph,
         None if spectral else encoder,

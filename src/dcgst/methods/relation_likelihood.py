@@ -53,7 +53,8 @@ class LabelSample:
         codes = torch.tensor(np.where(labeled, graph.labels, UNKNOWN)[order])
         chosen = order[spread_over_classes(codes, graph.num_classes, KERNEL_LABELS).numpy()]
         others = order[:: max(1, graph.num_nodes // OTHER_NODES)]
-        features = unit_rows(weight_columns(to_features(graph.features)))
+        weighted = weight_columns(to_features(graph.features), graph.columns_weighted)
+        features = unit_rows(weighted)
         x = features.to_scipy() if isinstance(features, SparseMatrix) else features.numpy()
         nodes = np.concatenate([chosen, others])
         return cls(x, nodes, torch.tensor(graph.labels[chosen]), graph.num_classes)

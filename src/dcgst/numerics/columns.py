@@ -19,9 +19,9 @@ MOST_COLUMNS = 256
 """Features with more columns are reduced before they are smoothed."""
 
 
-def weight_columns(x: Features) -> Features:
-    """Weight columns by information: tf-idf for sparse features, unit variance for dense."""
-    return ColumnWeights.of(x)(x)
+def weight_columns(x: Features, weighted: bool = False) -> Features:
+    """Weight columns by information; arguments as in :meth:`ColumnWeights.of`."""
+    return ColumnWeights.of(x, weighted)(x)
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,16 @@ class ColumnWeights:
     center: Tensor
 
     @classmethod
-    def of(cls, x: Features) -> ColumnWeights:
-        """Inverse document frequency for sparse features, the standard score for dense."""
+    def of(cls, x: Features, weighted: bool = False) -> ColumnWeights:
+        """Inverse document frequency for sparse features, the standard score for dense.
+
+        Args:
+            x: ``(n, d)`` features.
+            weighted: whether the columns have weights already, which are kept; dense columns are
+                only centered.
+        """
+        if weighted:
+            return cls.keeping(lambda: [x])
         if isinstance(x, SparseMatrix):
             nodes, columns = x.shape
             having = torch.bincount(x.pattern.indices, minlength=columns)
@@ -50,8 +58,12 @@ class ColumnWeights:
         return cls(factor, (x * factor).mean(0))
 
     @classmethod
-    def of_parts(cls, parts: Callable[[], Iterable[Features]]) -> ColumnWeights:
+    def of_parts(
+        cls, parts: Callable[[], Iterable[Features]], weighted: bool = False
+    ) -> ColumnWeights:
         """The same, learned from parts of the rows, which are read up to three times."""
+        if weighted:
+            return cls.keeping(parts)
         first = next(iter(parts()))
         if isinstance(first, SparseMatrix):
             nodes, having = 0, first.pattern.indices.new_zeros(first.shape[1])
@@ -74,6 +86,18 @@ class ColumnWeights:
         varies = variance > 1e-13 * mean.square()
         factor = scale / torch.where(varies, variance, 1.0).sqrt().float()
         return cls(factor, (mean / scale).float() * factor)
+
+    @classmethod
+    def keeping(cls, parts: Callable[[], Iterable[Features]]) -> ColumnWeights:
+        """Factors of one; dense columns are centered."""
+        count, total = 0, torch.zeros((), dtype=torch.double)
+        for part in parts():
+            if isinstance(part, SparseMatrix):
+                factor = part.values.new_ones(part.shape[1])
+                return cls(factor, torch.zeros_like(factor))
+            count += len(part)
+            total = total.to(part.device) + part.double().sum(0)
+        return cls(torch.ones_like(total).float(), (total / count).float())
 
     def __call__(self, x: Features) -> Features:
         if isinstance(x, SparseMatrix):

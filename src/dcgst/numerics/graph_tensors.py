@@ -83,6 +83,7 @@ class GraphTensors:
         unscaled: ``(n, d)`` features as they are in the graph, for views and propagation, which
             weight columns first; default ``features``.
         learned: from another graph; default: learned from this graph.
+        columns_weighted: whether the columns of ``unscaled`` have weights already.
     """
 
     nodes: Nodes = slice(None)
@@ -98,8 +99,9 @@ class GraphTensors:
         device: torch.device | str = "cpu",
         unscaled: FeatureMatrix | None = None,
         learned: Learned | None = None,
+        columns_weighted: bool = False,
     ) -> None:
-        self._learned = learned
+        self._learned, self._columns_weighted = learned, columns_weighted
         self.features = features if unscaled is None else unscaled
         self.x: Features = to_features(features, device)
         same = unscaled is None or unscaled is features
@@ -134,7 +136,7 @@ class GraphTensors:
     def _viewed(self) -> tuple[ViewBases, Sequence[Views]]:
         learned = self._learned.views if self._learned else None
         if learned is None:
-            return learn_views(self.unscaled, self.normalized)
+            return learn_views(self.unscaled, self.normalized, self._columns_weighted)
         return learned, learned(self.unscaled, self.normalized)
 
     @cached_property
@@ -142,7 +144,9 @@ class GraphTensors:
         """How features by number of hops are computed."""
         if self._learned is not None:
             return self._learned.propagation
-        return Propagation.fit(self.unscaled, self.adjacency, self.normalized)
+        return Propagation.fit(
+            self.unscaled, self.adjacency, self.normalized, self._columns_weighted
+        )
 
     @property
     def learned(self) -> Learned:

@@ -33,8 +33,7 @@ SAMPLE_FOR_DIRECTIONS = 20_000
 class LargeGraph(ByReference):
     """A graph whose propagated features are kept in memory if it suffices, else in files.
 
-    It computes the same as :class:`GraphTensors`, with blocks of columns and of rows instead of
-    whole matrices.
+    It computes the same as :class:`GraphTensors`, with blocks of columns and of rows.
 
     Args:
         features: ``(n, d)``; the arrays may be memory-mapped.
@@ -44,6 +43,7 @@ class LargeGraph(ByReference):
         weighted: whether any edge weight differs from one.
         device: where blocks of columns and rows are computed; the matrices are not kept there.
         learned: from another graph; default: learned from this graph.
+        columns_weighted: whether the columns of the features have weights already.
     """
 
     def __init__(
@@ -55,8 +55,9 @@ class LargeGraph(ByReference):
         weighted: bool,
         device: torch.device | str = "cpu",
         learned: Learned | None = None,
+        columns_weighted: bool = False,
     ) -> None:
-        self._learned = learned
+        self._learned, self._columns_weighted = learned, columns_weighted
         self.features, self.matrix, self.scale, self.workspace = (
             features,
             adjacency,
@@ -107,7 +108,9 @@ class LargeGraph(ByReference):
         if self._learned is not None:
             known = self._learned.propagation
             return ColumnWeights(known.factor, known.center)
-        return ColumnWeights.of_parts(lambda: (self.feature_rows(part) for part in self.ranges()))
+        return ColumnWeights.of_parts(
+            lambda: (self.feature_rows(part) for part in self.ranges()), self._columns_weighted
+        )
 
     @cached_property
     def some_nodes(self) -> Tensor:

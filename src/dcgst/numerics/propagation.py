@@ -62,15 +62,22 @@ class Propagation:
         )
 
     @classmethod
-    def fit(cls, x: Features, adjacency: SparseMatrix, normalized: SparseMatrix) -> Propagation:
+    def fit(
+        cls,
+        x: Features,
+        adjacency: SparseMatrix,
+        normalized: SparseMatrix,
+        columns_weighted: bool = False,
+    ) -> Propagation:
         """Learn weights, projection and means from a graph.
 
         Args:
             x: ``(n, d)`` features.
             adjacency: ``(n, n)``.
             normalized: ``(n, n)`` symmetrically normalized adjacency with self-loops.
+            columns_weighted: whether the columns have weights already.
         """
-        weights = ColumnWeights.of(x)
+        weights = ColumnWeights.of(x, columns_weighted)
         weighted, smoother = unit_rows(weights(x)), Smoother(normalized)
         directions = smoother.directions(weighted, NO_SMOOTHING)
         reduced = smoother.center(times(weighted, directions))

@@ -83,9 +83,17 @@ class OneFilterAtATime(Sequence[Views]):
         return self.last
 
 
-def learn_views(x: Features, operator: SparseMatrix) -> tuple[ViewBases, list[Views]]:
-    """Learn how to compute views, and the views of the same graph; arguments as above."""
-    smoother, weights = Smoother(operator), ColumnWeights.of(x)
+def learn_views(
+    x: Features, operator: SparseMatrix, columns_weighted: bool = False
+) -> tuple[ViewBases, list[Views]]:
+    """Learn how to compute views, and the views of the same graph.
+
+    Args:
+        x: ``(n, d)`` features.
+        operator: ``(n, n)`` normalized adjacency, symmetric.
+        columns_weighted: whether the columns have weights already.
+    """
+    smoother, weights = Smoother(operator), ColumnWeights.of(x, columns_weighted)
     versions = _versions(x, weights)
     directions = [smoother.directions(version, REDUCE_BY) for version in versions]
     reduced = [times(version, own) for version, own in zip(versions, directions, strict=True)]

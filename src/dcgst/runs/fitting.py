@@ -27,6 +27,7 @@ from dcgst.methods.relation_features import use_relations
 from dcgst.methods.relations import Relation, weigh_relations
 from dcgst.runs import format as folder_format
 from dcgst.runs.checks import check_fit_memory, check_graph
+from dcgst.runs.columns import column_use
 from dcgst.runs.metrics import compute_metrics
 from dcgst.runs.predictions import check_parquet
 from dcgst.runs.run import Run, open_run
@@ -131,6 +132,9 @@ def fit(
             return run
         try:
             run = _fit(data, folder, model, split, callbacks)
+            if data.encoder and data.store is None:  # else it would read all features again
+                used = column_use(data.encoder, graph.features, run.result.labels)
+                run.info.update(columns_used=[asdict(column) for column in used])
             run.info.update(
                 relations=[asdict(relation) for relation in relations],
                 validate=validate,

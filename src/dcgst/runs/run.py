@@ -20,6 +20,7 @@ from dcgst.io.input import StoreReference
 from dcgst.methods import METHODS, Method, Result
 from dcgst.methods.relations import Relation
 from dcgst.runs import format as folder_format
+from dcgst.runs.columns import ColumnUse
 from dcgst.runs.estimate import RunEstimate, estimate_run
 from dcgst.runs.evaluation import RunEvaluation, evaluate_run, known_classes
 from dcgst.runs.other_graphs import OtherGraph, predict_other
@@ -88,6 +89,11 @@ class Run:
     def relations(self) -> list[Relation]:
         """The kinds of edges and their weights; empty if there is one kind."""
         return [Relation(**stored) for stored in self.info.get("relations", [])]
+
+    @property
+    def columns_used(self) -> list[ColumnUse]:
+        """How much the predicted classes differ in each column; empty without a node table."""
+        return [ColumnUse(**stored) for stored in self.info.get("columns_used", [])]
 
     @property
     def audited(self) -> bool:

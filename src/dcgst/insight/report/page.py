@@ -16,7 +16,7 @@ from dcgst.insight.report.charts import BLUE, GRAY, ORANGE, Line, color_of, line
 from dcgst.insight.report.layout import positions, shown_nodes
 from dcgst.insight.report.rendering import render_template, to_script
 from dcgst.methods.relations import verdict
-from dcgst.runs import Run
+from dcgst.runs import Run, columns
 from dcgst.runs.evaluation import RunEvaluation
 from dcgst.runs.format import REPORT
 from dcgst.runs.predictions import SOURCES, count_sources, source_codes
@@ -82,6 +82,7 @@ def _content(run: Run, evaluation: RunEvaluation | None, diagnosis: Diagnosis) -
         "warnings": prediction_warnings(run),
         "members": _members(run),
         "relations": verdict(run.relations) if run.relations else "",
+        "columns_used": columns.verdict(run.columns_used),
         "nodes": to_script(_nodes(run, codes)),
         "shift_chart": _shift_chart(run),
         "label_chart": _label_chart(run),

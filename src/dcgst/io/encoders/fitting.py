@@ -33,6 +33,12 @@ INFORMATIVE = 0.005
 SKEWED = 2.5
 """Skewness above which numbers that are not negative are replaced by their logarithms."""
 
+MOST_ROWS = 20_000
+"""Rows from which the weight of a column is computed."""
+
+MOST_WEIGHT = 10.0
+"""Largest weight: of a column that differs in few rows only."""
+
 Fitted = tuple[ColumnEncoder | None, str]
 """The encoder of a column, None if it cannot be used, and a note for the user."""
 
@@ -73,7 +79,7 @@ def fit_encoder(table: Table, names: Sequence[str], given: Mapping[str, str]) ->
             columns.append(column)
     notes = [f"feature {_shorten(names)}: {note}" for note, names in names_by_note.items()]
     columns.sort(key=lambda column: column.name)  # results do not depend on the order of columns
-    return FeatureEncoder(tuple(weigh(columns)), tuple(notes))
+    return FeatureEncoder(tuple(columns), tuple(notes))
 
 
 def fit_column(cells: Cells, kind: str | None = None) -> Fitted:
@@ -92,7 +98,7 @@ def fit_column(cells: Cells, kind: str | None = None) -> Fitted:
     share = cells.num_missing / max(1, len(cells))
     known_by_value = isinstance(column, FlagEncoder) and column.true == "*"
     missing = INFORMATIVE < share < 1 - INFORMATIVE and not known_by_value
-    column = replace(column, missing=missing)
+    column = weigh(replace(column, missing=missing), cells)
     note = column.describe() + (f", {reason}" if reason else "")
     if cells.num_missing and not known_by_value:
         note += f", missing values: {cells.num_missing:,}"
@@ -100,22 +106,23 @@ def fit_column(cells: Cells, kind: str | None = None) -> Fitted:
     return column, note
 
 
-def weigh(columns: Sequence[ColumnEncoder]) -> list[ColumnEncoder]:
-    """Set the weights: a column counts by the logarithm of the number of its features.
+def weigh(column: ColumnEncoder, cells: Cells) -> ColumnEncoder:
+    """Set the weight of a column: the variances of its features sum to one.
 
-    So a number counts less than a whole text, and many numbers count as much. Where all columns are
-    single numbers, they count the same.
+    So all columns count the same, however many features they become.
 
     Example:
-        >>> size = NumberEncoder("size", "number")
-        >>> note = TokenEncoder("note", "text", "words", values=tuple("abcdefg"))
-        >>> [round(column.weight, 2) for column in weigh([size, note])]
-        [0.58, 1.0]
+        >>> cells = Cells.of("color", ["red", "blue", "blue", "red"])
+        >>> color = TokenEncoder("color", "category", "value", values=("blue", "red"))
+        >>> round(weigh(color, cells).weight, 3)
+        1.414
     """
-    most = max((math.log2(1 + column.size) for column in columns), default=1.0)
-    return [
-        replace(column, weight=math.sqrt(math.log2(1 + column.size) / most)) for column in columns
-    ]
+    rows = np.sort(cells.codes)[:: -(-len(cells) // MOST_ROWS) or 1]  # in any order of the table
+    found = replace(column, weight=1.0).transform([cells.distinct[code] for code in rows])
+    mean = found.mean(axis=0)
+    variance = float(found.multiply(found).sum() / len(rows) - mean @ mean)
+    weight = 1 / math.sqrt(variance) if variance > MOST_WEIGHT**-2 else MOST_WEIGHT
+    return replace(column, weight=weight)
 
 
 def _check_given(table: Table, cells: Cells, column: ColumnEncoder | None, kind: str) -> None:

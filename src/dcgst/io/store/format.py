@@ -151,6 +151,7 @@ def _graph(folder: Path, content: Mapping[str, Any]) -> Graph:
         name=content["name"],
         notes=tuple(content["notes"]),
         weighted=content["weighted"],
+        columns_weighted=True,
     )
 
 

@@ -15,7 +15,6 @@ from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN
 from dcgst.io.encoders import FeatureEncoder, fit_encoder
 from dcgst.io.encoders.base import ColumnEncoder
-from dcgst.io.encoders.fitting import weigh
 from dcgst.io.encoders.kinds import CATEGORY, FLAG, NUMBER
 from dcgst.io.encoders.numeric import NumberEncoder
 from dcgst.io.encoders.tokenized import TokenEncoder
@@ -133,6 +132,7 @@ def fit_columns(job: Job) -> tuple[FeatureEncoder, list[str]]:
                 NumberEncoder(
                     column.name,
                     NUMBER,
+                    weight=column.weight,
                     missing=column.missing,
                     mean=own.mean,
                     std=own.std or 1.0,
@@ -145,7 +145,7 @@ def fit_columns(job: Job) -> tuple[FeatureEncoder, list[str]]:
         raise InputError(
             f"{job.plan.nodes} has no usable feature columns; a store needs at least one"
         )
-    return FeatureEncoder(tuple(weigh(exact))), notes
+    return FeatureEncoder(tuple(exact)), notes
 
 
 def is_plain(column: ColumnEncoder) -> TypeGuard[NumberEncoder]:

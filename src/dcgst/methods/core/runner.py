@@ -148,7 +148,13 @@ def fit_chunks(
     if not fits_sample(method, graph, len(split)):
         device = resolve_device(method.device)
         features = method.scale_features(graph.features)
-        tensors = GraphTensors(features, graph.adjacency, device, graph.features)
+        tensors = GraphTensors(
+            features,
+            graph.adjacency,
+            device,
+            graph.features,
+            columns_weighted=graph.columns_weighted,
+        )
         jobs = Jobs(method, tensors, graph.labels, graph.class_names, split)
         return [result for chunk in chunks for result in jobs.run(chunk, callbacks, checkpoint)]
     with sample_of(method, graph, split, checkpoint, prepared=prepared) as sample:

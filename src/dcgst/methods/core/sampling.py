@@ -96,6 +96,7 @@ def open_large(
             weighted=graph.weighted,
             device=device,
             learned=learned,
+            columns_weighted=graph.columns_weighted,
         )
 
 

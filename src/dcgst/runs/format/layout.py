@@ -76,6 +76,7 @@ def identity(
     """
     digest = hashlib.sha256()
     arrays: list[Any] = [split.train, split.val, graph.labels, np.array(graph.class_names)]
+    arrays.append(np.array(graph.columns_weighted))
     if store is not None:
         digest.update(store.digest.encode())
     else:

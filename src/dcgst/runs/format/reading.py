@@ -171,6 +171,7 @@ def _graph_of(
         arrays["ids"],
         masks=masks,
         name=str(info["name"]),
+        columns_weighted=info.get("encoder") is not None,
     )
     return graph, None
 

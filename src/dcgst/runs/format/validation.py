@@ -20,6 +20,7 @@ from dcgst.methods import METHODS
 from dcgst.methods.core.trace import NOT_LABELED
 from dcgst.methods.relations import Relation
 from dcgst.numerics.arrays import row_ranges
+from dcgst.runs.columns import ColumnUse
 from dcgst.runs.format.layout import (
     ALWAYS,
     CANDIDATE_TABLE,
@@ -102,6 +103,8 @@ def check_info(info: Mapping[str, Any]) -> None:
         _check_text(f"columns.{name}", getattr(columns, name), optional=True)
     for relation in info.get("relations", []):
         _check_number("weight of a relation", Relation(**relation).weight, above=-1)
+    for column in info.get("columns_used", []):
+        _check_number("share of a column", ColumnUse(**column).explained, above=-1)
     for name in ("features", "ignore"):
         names = getattr(columns, name)
         for column in () if names is None else _sequence(f"columns.{name}", names):
