@@ -2,7 +2,7 @@
 
     python benchmarks/weights.py draw FOLDER --runs 10 --first-run 10
     python benchmarks/weights.py fit FOLDER --out OUT --workers 13
-    python benchmarks/weights.py compare OUT
+    python benchmarks/weights.py compare OUT --members lp,em,gp --constant POWER=8
 
 ``draw`` stores graphs and drawn labels, ``fit`` the predictions of all members for some nodes and
 for left-out labels, so that ``compare`` can evaluate a rule in seconds. Rules are chosen on runs 10
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,18 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
+from sklearn.metrics import f1_score
 
+from dcgst.bench.suite import FLOORS, GRAPHS, GROUPS
 from dcgst.engine.device import resolve_device
 from dcgst.engine.random import derive
+from dcgst.evaluate.calibration import expected_calibration_error
 from dcgst.graph import UNKNOWN
-from dcgst.methods import Method, method
+from dcgst.methods import Ensemble, Method, method
 from dcgst.methods.core.problem import Problem
-from dcgst.methods.ensemble.members import fit_member, label_folds
+from dcgst.methods.ensemble import combination
+from dcgst.methods.ensemble.combination import Evidence, combine
+from dcgst.methods.ensemble.members import MemberFit, fit_member
 from dcgst.numerics.graph_tensors import GraphTensors
 
 MEMBERS = ("lp", "em", "gp", "gcn", "appnp", "mlp", "cs", "sign")
@@ -53,7 +59,11 @@ def draw(folder: Path, graphs: list[str], first_run: int, runs: int) -> None:
             continue
         start = time.perf_counter()
         graph = load(name)
-        arrays: Arrays = {"labels": graph.labels, "runs": np.arange(first_run, first_run + runs)}
+        arrays: Arrays = {
+            "labels": graph.labels,
+            "columns_weighted": np.array(graph.columns_weighted),
+            "runs": np.arange(first_run, first_run + runs),
+        }
         arrays |= parts_of("adjacency", graph.adjacency) | parts_of("features", graph.features)
         for sampler in SAMPLERS:
             split = sample(
@@ -70,7 +80,7 @@ def draw(folder: Path, graphs: list[str], first_run: int, runs: int) -> None:
         print(f"{name}: {time.perf_counter() - start:.1f} s", flush=True)
 
 
-def parts_of(name: str, matrix: sp.csr_array | NDArray[Any]) -> Arrays:
+def parts_of(name: str, matrix: Any) -> Arrays:
     """The arrays of a sparse or dense matrix."""
     if not sp.issparse(matrix):
         return {name: matrix}
@@ -110,7 +120,10 @@ def fit_labels(path: Path, sampler: str, out: Path, members: list[str]) -> str:
     with np.load(path, allow_pickle=False) as file:
         arrays = dict(file)
     device = resolve_device("auto")
-    tensors = GraphTensors(matrix_of("features", arrays), matrix_of("adjacency", arrays), device)
+    weighted = bool(arrays["columns_weighted"])
+    matrices = (matrix_of(name, arrays) for name in ("features", "adjacency"))
+    features, adjacency = matrices
+    tensors = GraphTensors(features, adjacency, device, columns_weighted=weighted)
     found = predictions(arrays, tensors, sampler, members)
     np.savez_compressed(target, allow_pickle=False, **found)
     return f"{target.stem}: {time.perf_counter() - start:.1f} s"
@@ -118,59 +131,137 @@ def fit_labels(path: Path, sampler: str, out: Path, members: list[str]) -> str:
 
 def create(name: str) -> Method:
     """A member by name, or one of the candidates that were tried as members."""
-    if name == "dcgst":
-        return method("dcgst", experts=False, backbone="gcn")
-    return method(name)
+    return method("gcn", backbone="sage") if name == "sage" else method(name)
 
 
 def predictions(arrays: Arrays, tensors: GraphTensors, sampler: str, members: list[str]) -> Arrays:
     """Predictions with and without the validation labels as further training labels."""
-    truth, (train, val, pool) = (
-        arrays["labels"],
-        (arrays[f"{sampler}/{part}"] for part in ("train", "val", "pool")),
-    )
-    rng = np.random.default_rng(0)
-    shown = [np.sort(rng.permutation(np.flatnonzero(own & (truth >= 0)))[:NODES]) for own in pool]
-    most = max(map(len, shown))
-    shown = np.stack([np.resize(own, most) for own in shown])
-    seeds = [derive(0, int(run), 0) for run in arrays["runs"]]
-    num_classes = int(truth.max()) + 1
+    truth = arrays["labels"]
+    train, val, pool = (arrays[f"{sampler}/{part}"] for part in ("train", "val", "pool"))
     test = pool & (truth >= 0)
-    found: Arrays = {"truth": truth[shown], "sizes": np.bincount(truth[truth >= 0])}
-    for kind, given in (("train", train), ("all", train | val)):
-        labels = np.where(given, truth, UNKNOWN)
-        problem = Problem.build(tensors, labels, num_classes, pool=pool, seeds=seeds)
-        folds = label_folds(problem.train_labels, 5, problem.seeds)
-        rows = [np.flatnonzero(own) for own in given]
-        width = max(map(len, rows))
-        padded = np.stack([np.pad(own, (0, width - len(own)), mode="edge") for own in rows])
-        real = np.stack([np.arange(width) < len(own) for own in rows])
-        found[f"{kind}/labels"] = np.where(real, truth[padded], UNKNOWN)
-        found[f"{kind}/random"] = np.take_along_axis(val, padded, 1) & real
-        found[f"{kind}/folds"] = np.take_along_axis(folds.numpy(force=True), padded, 1)
-        found[f"{kind}/representativeness"] = problem.trust.numpy(force=True)
-        every = np.arange(len(labels))[:, None]
+    shown = some_nodes(test)
+    every = np.arange(len(shown))[:, None]
+    seeds = [derive(0, int(run), 0) for run in arrays["runs"]]
+    found: Arrays = {"truth": truth[shown], "shares": np.bincount(truth[truth >= 0])}
+    for kind, random in (("train", np.zeros_like(val)), ("all", val)):
+        problem = Problem.build(
+            tensors,
+            np.where(train, truth, UNKNOWN),
+            int(truth.max()) + 1,
+            val_labels=np.where(random, truth, UNKNOWN),
+            pool=pool,
+            seeds=seeds,
+        )
+        task = Ensemble().make_task(problem)
+        evidence = Ensemble().find_evidence(problem, task)
+        for part in ("labels", "random", "counts", "belief"):
+            found[f"{kind}/{part}"] = getattr(evidence, part).numpy(force=True)
         for name in members:
             start = time.perf_counter()
-            own = fit_member(name, create(name), problem, folds)
+            own = fit_member(name, create(name), task)
             full = own.log_proba.numpy(force=True)
             key = f"{kind}/{name}"
             found[key] = full[every, shown].astype(np.float16)
-            left_out = own.left_out.numpy(force=True)
-            found[f"{key}/left_out"] = left_out[every, padded].astype(np.float16)
+            found[f"{key}/left_out"] = own.left_out.numpy(force=True).astype(np.float16)
             right = full.argmax(-1) == truth
-            found[f"{key}/accuracy"] = np.array(
-                [100 * right[run][mask].mean() for run, mask in enumerate(test)]
-            )
+            accuracy = [100 * right[run][mask].mean() for run, mask in enumerate(test)]
+            found[f"{key}/accuracy"] = np.array(accuracy)
             found[f"{key}/seconds"] = np.array(time.perf_counter() - start)
     return found
 
 
-if __name__ == "__main__":
-    from dcgst.bench.suite import GRAPHS
+def some_nodes(masks: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """``(R, m)`` some nodes of each mask ``(R, n)``, at random; repeated if there are too few."""
+    rng = np.random.default_rng(0)
+    chosen = [np.sort(rng.permutation(np.flatnonzero(mask))[:NODES]) for mask in masks]
+    most = max(map(len, chosen))
+    return np.stack([np.resize(own, most) for own in chosen])
 
+
+@dataclass(frozen=True)
+class Score:
+    """Accuracy, calibration error and macro F1 of one rule on one graph, means over the runs."""
+
+    accuracy: float
+    gap: float
+    f1_gap: float
+    ece: float
+    shares: float
+
+
+def compare(folder: Path, members: list[str], graphs: list[str], **constants: float) -> None:
+    """Print the mean and the worst gap to the best floor for each kind of labels.
+
+    Args:
+        folder: of stored predictions.
+        members: of the ensemble.
+        graphs: to compare.
+        **constants: of :mod:`dcgst.methods.ensemble.combination`, by name.
+    """
+    for name, value in constants.items():
+        setattr(combination, name, value)
+    for kind in ("train", "all"):
+        line = [f"{'no' if kind == 'train' else VALIDATION} validation labels"]
+        scores = {
+            (graph, sampler): score(folder / f"{graph}-{sampler}.npz", kind, members)
+            for graph in graphs
+            for sampler in SAMPLERS
+            if (folder / f"{graph}-{sampler}.npz").exists()
+        }
+        for title, group in GROUPS.items():
+            for sampler in SAMPLERS:
+                gaps = [scores[g, sampler].gap for g in group if (g, sampler) in scores]
+                if gaps:
+                    line.append(f"{title} {sampler} {np.mean(gaps):+.2f} ({min(gaps):+.1f})")
+        for quantity in ("gap", "f1_gap", "ece", "shares"):
+            mean = np.mean([getattr(own, quantity) for own in scores.values()])
+            line.append(f"{quantity} {mean:+.3f}")
+        print("; ".join(line), flush=True)
+
+
+def score(path: Path, kind: str, members: list[str]) -> Score:
+    """The score of the ensemble of some members."""
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    truth = arrays["truth"]
+    parts = (torch.tensor(arrays[f"{kind}/{part}"]) for part in Evidence.__annotations__)
+    fits = {name: member_fit(arrays, f"{kind}/{name}") for name in members}
+    nodes = torch.ones(truth.shape, dtype=torch.bool)
+    clusters = [name for name in members if create(name).models_all_nodes]
+    proba = combine(fits, Evidence(*parts), nodes, clusters).log_proba.exp().numpy()
+    floors = [arrays[f"{kind}/{name}"].argmax(-1) for name in FLOORS]
+    found = quality(proba.argmax(-1), truth)
+    best = np.max([quality(own, truth) for own in floors], axis=0)
+    true = np.stack([np.bincount(own, minlength=proba.shape[-1]) / len(own) for own in truth])
+    return Score(
+        accuracy=found[0],
+        gap=found[0] - best[0],
+        f1_gap=found[1] - best[1],
+        ece=float(
+            np.mean([expected_calibration_error(p, t) for p, t in zip(proba, truth, strict=True)])
+        ),
+        shares=float(np.abs(proba.mean(1) - true).sum(1).mean() / 2),
+    )
+
+
+def member_fit(arrays: Arrays, key: str) -> MemberFit:
+    """The stored predictions of a member."""
+    full, left_out = (torch.tensor(arrays[f"{key}{part}"]).float() for part in ("", "/left_out"))
+    return MemberFit(full, left_out, None, None)
+
+
+def quality(predicted: NDArray[np.int64], truth: NDArray[np.int64]) -> tuple[float, float]:
+    """Mean accuracy and macro F1 of classes ``(R, m)``."""
+    macro = [
+        f1_score(own, guess, average="macro", labels=np.unique(own))
+        for own, guess in zip(truth, predicted, strict=True)
+    ]
+    return 100 * float((predicted == truth).mean()), 100 * float(np.mean(macro))
+
+
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("action", choices=("draw", "fit"))
+    parser.add_argument("action", choices=("draw", "fit", "compare"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--out", type=Path, default=Path(".weights"))
     parser.add_argument("--graphs", default=",".join(GRAPHS))
@@ -178,9 +269,13 @@ if __name__ == "__main__":
     parser.add_argument("--first-run", type=int, default=10)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--constant", action="append", default=[], metavar="NAME=VALUE")
     options = parser.parse_args()
-    names = options.graphs.split(",")
+    names, chosen = options.graphs.split(","), options.members.split(",")
     if options.action == "draw":
         draw(options.folder, names, options.first_run, options.runs)
+    elif options.action == "fit":
+        fit(options.folder, options.out, names, chosen, options.workers)
     else:
-        fit(options.folder, options.out, names, options.members.split(","), options.workers)
+        pairs = dict(pair.split("=") for pair in options.constant)
+        compare(options.folder, chosen, names, **{k: float(v) for k, v in pairs.items()})

@@ -3,7 +3,7 @@
 python examples/active_labeling.py [FOLDER]
 
 The true labels of all nodes are known here; in practice a person provides them. Seeded EM takes
-seconds, so there is little waiting between rounds; dcgst.DCGST() can be used in its place.
+seconds, so there is little waiting between rounds; dcgst.Ensemble() can be used in its place.
 """
 
 import sys

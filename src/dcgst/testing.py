@@ -163,10 +163,7 @@ def check_runs_without_validation_are_independent(make: Make) -> None:
 
 
 def check_replicas_are_averaged(make: Make) -> None:
-    """The probabilities of several replicas are the mean over the replicas.
-
-    Without validation nodes: a method that trains on them leaves out others in each replica.
-    """
+    """The probabilities of several replicas are the mean over the replicas."""
     graph = small_graph()
     split = Split.of(small_split(graph).train[0])
     three, two, one = (make(replicas=k).fit(graph, split) for k in (3, 2, 1))

@@ -161,6 +161,4 @@ def test_a_method_has_one_training_unless_it_has_stages():
         1,
         1,
     ]
-    assert (
-        DCGST(max_stages=3, experts=False).count_trainings() == 5
-    )  # with the first and last network
+    assert DCGST(max_stages=3).count_trainings() == 5  # with the first and last network

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from dcgst.datasets import synthetic
-from dcgst.methods import DCGST
+from dcgst.methods import SIGN, Ensemble
 from dcgst.methods.core import large_predictions, runner, sampling
 from dcgst.splits import sample
 
-QUICK = {"epochs": 5, "stage_epochs": 2, "max_stages": 1, "student_epochs": 2, "replicas": 2}
+QUICK = {"members": "lp,em,gp,mlp,sign", "replicas": 2}
 
 
 @pytest.fixture(scope="module")
@@ -36,14 +36,13 @@ def stop(*_):
 
 def interrupted(graph, split, folder, monkeypatch, *, fit=False, **settings):
     """A fit that is interrupted before its first prediction of a range, or in the fit."""
-    name = "dcgst.methods.dcgst.method.learn_pseudo_labels" if fit else None
     with monkeypatch.context() as patch:
-        if name:
-            patch.setattr(name, stop)
+        if fit:
+            patch.setattr(SIGN, "solve", stop)
         else:
             patch.setattr("dcgst.methods.core.large_predictions._predict_range", once_then_stop())
         with pytest.raises(KeyboardInterrupt):
-            DCGST(**QUICK, **settings).fit(graph, split, checkpoint=folder)
+            Ensemble(**QUICK, **settings).fit(graph, split, checkpoint=folder)
 
 
 def once_then_stop():
@@ -60,10 +59,10 @@ def once_then_stop():
 
 def test_other_chunks(graph, split, large, tmp_path, monkeypatch):
     """A file of one number of fits never counts as complete for another."""
-    expected = DCGST(**QUICK).fit(graph, split).proba_
+    expected = Ensemble(**QUICK).fit(graph, split).proba_
     interrupted(graph, split, tmp_path, monkeypatch, chunk_size=1)
     interrupted(graph, split, tmp_path, monkeypatch, fit=True, chunk_size=2)
-    found = DCGST(**QUICK, chunk_size=2).fit(graph, split, checkpoint=tmp_path).proba_
+    found = Ensemble(**QUICK, chunk_size=2).fit(graph, split, checkpoint=tmp_path).proba_
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
@@ -75,9 +74,9 @@ def test_another_mode(graph, split, first, tmp_path, monkeypatch):
 
     second = "all" if first == "sample" else "sample"
     mode(second)
-    expected = DCGST(**QUICK).fit(graph, split).proba_
+    expected = Ensemble(**QUICK).fit(graph, split).proba_
     mode(first)
-    DCGST(**QUICK).fit(graph, split, checkpoint=tmp_path)
+    Ensemble(**QUICK).fit(graph, split, checkpoint=tmp_path)
     mode(second)
-    found = DCGST(**QUICK).fit(graph, split, checkpoint=tmp_path).proba_
+    found = Ensemble(**QUICK).fit(graph, split, checkpoint=tmp_path).proba_
     np.testing.assert_allclose(found, expected, atol=1e-4)

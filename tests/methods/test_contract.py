@@ -30,7 +30,7 @@ FEW = {
     "threshold": 0.2,  # after so few epochs, no node is confident
 }
 VARIANTS = [
-    ("dcgst", {"experts": False, "edge_predictor": True, "backbone": "gcn"}),
+    ("dcgst", {"edge_predictor": False, "backbone": "sign"}),
     ("srgnn", {"weighting": "kmm"}),
     ("drgst", {"gain": "dropedge", "best_stage": False}),
     ("gcn", {"keep_epoch": "accuracy"}),
@@ -89,7 +89,7 @@ def test_contract_is_checked_with_pseudo_labels(name):
 @pytest.mark.parametrize(("name", "backbone"), WITH_BACKBONES)
 def test_runs_are_independent_with_every_backbone(name, backbone):
     edges = backbone not in ("mlp", "sign")
-    settings = {"experts": False, "edge_predictor": edges} if name == "dcgst" else {}
+    settings = {"edge_predictor": edges} if name == "dcgst" else {}
     make = quick(name)
     graph = testing.small_graph()
     split = testing.small_split(graph, runs=2)
@@ -239,7 +239,7 @@ def test_every_check_is_shown_to_fail():
 
 
 def test_check_detects_ensemble_of_one_member(monkeypatch):
-    monkeypatch.setattr("dcgst.methods.core.runner.average", lambda replicas, folds: replicas[0])
+    monkeypatch.setattr("dcgst.methods.core.runner.average", lambda replicas: replicas[0])
     with pytest.raises(AssertionError):
         testing.check_replicas_are_averaged(quick("gcn"))
 

@@ -31,7 +31,7 @@ class TestCustomBackbone:
 
     def test_predicts_on_another_graph(self, graph, split):
         """``softmax(A X W1 W2)`` with the weights that were learned."""
-        fitted = DCGST(backbone=LinearBackbone, experts=False, **FEW).fit(graph, split)
+        fitted = DCGST(backbone=LinearBackbone, **FEW).fit(graph, split)
         other = synthetic(60, 3, features=12, seed=9)
         (model,) = fitted.models_
         w1, w2 = (w.detach()[0].numpy() for w in (model.weight1, model.weight2))

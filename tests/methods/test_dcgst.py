@@ -11,7 +11,7 @@ import torch
 from dcgst.datasets import load, synthetic
 from dcgst.engine.training import EpochEnd, cross_entropy
 from dcgst.errors import InputError
-from dcgst.methods import DCGST, GCN
+from dcgst.methods import DCGST, GCN, Ensemble
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.dcgst import method
 from dcgst.methods.dcgst.candidates import Candidates, find_candidates
@@ -25,7 +25,8 @@ QUICK = {
     "stage_epochs": 3,
     "student_epochs": 2,
     "max_stages": 3,
-    "experts": False,
+    "backbone": "sign",
+    "edge_predictor": False,
 }
 
 
@@ -194,7 +195,7 @@ def test_paper_presets_have_the_published_weights():
         m = DCGST.from_preset(name)
         assert (m.cmd_weight, m.predictor_weight, m.ner_weight, m.lr) == expected
         assert (m.growth, m.weight_decay, m.backbone) == (0.5, 5e-4, "gcn")
-        assert (m.edge_predictor, m.experts, m.ner_reduction) == (True, False, "sum")
+        assert (m.edge_predictor, m.ner_reduction) == (True, "sum")
 
 
 class TestBiasedLabels:
@@ -203,10 +204,9 @@ class TestBiasedLabels:
         split = sample(graph, "ppr-s", per_class=4, runs=1)
         settings = {"epochs": 60, "hidden": 32}
         plain = GCN(**settings).fit(graph, split).score(graph)
-        default = DCGST(max_stages=2, student_epochs=20, **settings)
-        assert default.fit(graph, split).score(graph) > plain + 0.05
-        without_em = DCGST(max_stages=8, student_epochs=20, experts=False, **settings)
-        assert without_em.fit(graph, split).score(graph) > plain + 0.02
+        ours = DCGST(max_stages=8, student_epochs=20, edge_predictor=False, **settings)
+        assert ours.fit(graph, split).score(graph) > plain + 0.02
+        assert Ensemble().fit(graph, split).score(graph) > plain + 0.05
 
     def test_shift_decreases_more_than_by_confidence(self):
         graph = synthetic(300, 4, features=16, seed=4)
@@ -215,8 +215,7 @@ class TestBiasedLabels:
             "epochs": 60,
             "hidden": 16,
             "max_stages": 3,
-            "experts": False,
-            "backbone": "gcn",
+            "edge_predictor": False,
             "ner_weight": 0.0,
         }
         by_shift, by_confidence = (
@@ -230,5 +229,5 @@ class TestBiasedLabels:
 
 def test_an_edge_predictor_needs_a_network_with_edges():
     with pytest.raises(InputError, match="set backbone=gcn"):
-        DCGST(edge_predictor=True).check()
-    DCGST(edge_predictor=True, backbone="gcn").check()
+        DCGST(backbone="sign").check()
+    DCGST(edge_predictor=False, backbone="sign").check()

@@ -11,9 +11,7 @@ from dcgst.methods import DCGST
 
 def quick(**settings) -> DCGST:
     few = {"hidden": 8, "epochs": 6, "stage_epochs": 3, "student_epochs": 2, "max_stages": 3}
-    return DCGST(
-        **{**few, "experts": False, "class_balance": "none", "stage_patience": 9, **settings}
-    )
+    return DCGST(**{**few, "class_balance": "none", "stage_patience": 9, **settings})
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ QUOTAS = ["none", "uniform", "predicted", "balanced"]
 def quick(**settings) -> DCGST:
     few = {"hidden": 8, "epochs": 4, "stage_epochs": 2, "student_epochs": 2, "max_stages": 2}
     edges = {"backbone": "gcn", "edge_predictor": True, "edge_nodes": 10, "edge_pairs": 10}
-    return DCGST(**{**few, **edges, "experts": False, **settings})
+    return DCGST(**{**few, **edges, **settings})
 
 
 def test_one_label_per_class(small):
@@ -26,12 +26,9 @@ def test_one_label_per_class(small):
 
 
 @pytest.mark.parametrize("class_balance", QUOTAS)
-@pytest.mark.parametrize("experts", [False, True])
-def test_class_without_labels_gets_no_node(small, one_run, class_balance, experts):
+def test_class_without_labels_gets_no_node(small, one_run, class_balance):
     wider = dataclasses.replace(small, class_names=(*small.class_names, "empty"))
-    fitted = quick(class_balance=class_balance, experts=experts, epochs=40, max_stages=1).fit(
-        wider, one_run
-    )
+    fitted = quick(class_balance=class_balance, epochs=40, max_stages=1).fit(wider, one_run)
     assert fitted.proba_.shape[1] == 4
     assert np.isfinite(fitted.proba_).all()
     assert not (fitted.labels_ == 3).any()
@@ -69,9 +66,8 @@ def test_small_whole_pool_is_labeled(small):
     assert fitted.stop_reason_ == "every pool node has a pseudo-label"
 
 
-@pytest.mark.parametrize("experts", [False, True])
-def test_empty_pool(small, experts):
+def test_empty_pool(small):
     train = np.ones(small.num_nodes, dtype=bool)
-    fitted = quick(experts=experts).fit(small, Split.of(train))
+    fitted = quick().fit(small, Split.of(train))
     np.testing.assert_array_equal(fitted.labels_, small.labels)
     assert fitted.candidates_.size == 0

@@ -65,10 +65,7 @@ class TestFitView:
         method = EM(steps=steps, temperature=0.5, given_weight=weight)
         given = problem.one_hot().double()
         found = (
-            method.fit_view(problem, torch.tensor(h), given)
-            .logits(torch.tensor(h))
-            .softmax(-1)
-            .numpy()
+            method.fit_view(problem, torch.tensor(h)).logits(torch.tensor(h)).softmax(-1).numpy()
         )
         for run in range(2):
             expected = em_in_numpy(
@@ -82,22 +79,9 @@ class TestFitView:
             )
             np.testing.assert_allclose(found[run], expected, rtol=1e-6)
 
-    def test_first_step_uses_the_start(self, problem, h):
-        start = torch.rand(2, 6, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-        found = (
-            EM(steps=1, temperature=0.5)
-            .fit_view(problem, torch.tensor(h), start)
-            .logits(torch.tensor(h))
-            .softmax(-1)
-        )
-        given, pool = problem.one_hot()[0].numpy(), problem.pool[0].numpy()
-        settings = {"steps": 1, "temperature": 0.5, "weight": 3}
-        expected = em_in_numpy(h, given, pool, start[0].numpy(), **settings)
-        np.testing.assert_allclose(found[0].numpy(), expected, rtol=1e-6)
-
     def test_class_without_labels_gets_no_node_and_does_not_change_the_others(self, problem, h):
         def proba(problem):
-            mixture = EM(steps=3).fit_view(problem, torch.tensor(h), problem.one_hot().double())
+            mixture = EM(steps=3).fit_view(problem, torch.tensor(h))
             logits = mixture.logits(torch.tensor(h))
             return logits.softmax(-1)
 
@@ -110,14 +94,13 @@ class TestFitView:
         """All pool nodes are equal to the label of class 0 and far from that of class 1."""
         problem = ring_problem([0, 1] + [-1] * pool)
         h = torch.tensor([[1.0, 0], [0, 1]] + [[1, 0]] * pool, dtype=torch.float64)
-        start = problem.one_hot().double()
-        logits = EM(steps=2, temperature=0.01).fit_view(problem, h, start).logits(h)
+        logits = EM(steps=2, temperature=0.01).fit_view(problem, h).logits(h)
         assert logits[0, 2].tolist() == pytest.approx([100, np.log(1e-6)])
 
     def test_without_a_pool_shares_are_equal(self):
         problem = ring_problem([0, 1, 0])
         h = torch.tensor([[1.0, 0], [0, 1], [1, 0]], dtype=torch.float64)
-        mixture = EM(steps=2, temperature=0.5).fit_view(problem, h, problem.one_hot().double())
+        mixture = EM(steps=2, temperature=0.5).fit_view(problem, h)
         logits = mixture.logits(h)
         assert logits[0, 0].tolist() == pytest.approx([2 + np.log(1e-6), np.log(1e-6)])
 
@@ -138,10 +121,10 @@ class TestEdgeAgreement:
         assert edge_agreement(logits, SparseMatrix.from_scipy(none)).tolist() == [0, 0]
 
     def test_is_the_log_prior_of_a_view(self, problem, h):
-        view, given = torch.tensor(h).float(), problem.one_hot()
+        view = torch.tensor(h).float()
         method = EM(agreement_weight=7.0)
-        found = method.predict_view(problem, view, given, (0, 0))
-        logits = method.fit_view(problem, view, given).logits(view)
+        found = method.predict_view(problem, view, (0, 0))
+        logits = method.fit_view(problem, view).logits(view)
         expected = 7 * edge_agreement(logits, problem.adjacency)
         torch.testing.assert_close(found.log_prior, expected)
 
@@ -154,7 +137,7 @@ class TestEdgeAgreement:
 
         def pooled(*filters):
             problem.graph.views = [list(views) for views in filters]
-            return EM().predict_nodes(problem, problem.one_hot()).log_proba
+            return EM().predict_nodes(problem).log_proba
 
         torch.testing.assert_close(pooled([follows, crosses]), pooled([follows]), atol=1e-3, rtol=0)
         # Between filters, agreement is not compared: both have the same weight.

@@ -89,6 +89,16 @@ def test_many_labels_need_few_folds():
     assert sorted(set(many[0].tolist())) == [-1, 0]  # 520 labels are enough
 
 
+def test_validation_labels_are_always_left_out():
+    labels = torch.arange(2600)[None] % 4
+    labels[0, -1] = 4  # the only label of its class
+    always = torch.zeros_like(labels, dtype=torch.bool)
+    always[0, -300:] = True
+    folds = label_folds(labels, 5, (0,), always)
+    assert (folds[always] >= 0).all()
+    assert int(folds.max()) == 0
+
+
 def test_agreement_is_the_share_of_nodes_with_the_same_class():
     fits = {"a": fit_of([[0.9, 0.1]] * 2), "b": fit_of([[0.9, 0.1], [0.1, 0.9]])}
     assert agreements(fits, EVERY_NODE)["a"].tolist() == [0.5]

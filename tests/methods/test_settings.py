@@ -9,7 +9,6 @@ import torch
 from dcgst.errors import InputError
 from dcgst.methods import DRGST, GCN, ST, method
 from dcgst.methods.core.params import parse_setting
-from dcgst.methods.legacy import upgrade_settings
 from dcgst.splits import Split, sample
 
 
@@ -146,22 +145,3 @@ def test_nearest_preset_is_the_nearest_number_of_labels_per_class():
     assert DRGST.nearest_preset("paper/cora", 2) == "paper/cora/3"
     assert DRGST.nearest_preset("default", 8) == "default"
     assert ST.nearest_preset("paper/cora", 8) == "paper/cora"
-
-
-class TestUpgrade:
-    """Settings stored by version 0.1.0."""
-
-    def test_renamed_settings_keep_their_value(self):
-        old = {"nodes": 5, "pairs": 6, "temperature": 0.7, "hidden": 8}
-        new = {"edge_nodes": 5, "edge_pairs": 6, "edge_temperature": 0.7, "hidden": 8}
-        assert upgrade_settings("dcgst", old) == new
-
-    def test_removed_settings_are_dropped_if_they_have_the_fixed_value(self):
-        assert upgrade_settings("dcgst", {"warm": True, "hidden": 8}) == {"hidden": 8}
-
-    def test_removed_settings_are_refused_if_they_have_another_value(self):
-        with pytest.raises(InputError, match="dcgst with warm=False is not supported"):
-            upgrade_settings("dcgst", {"warm": False})
-
-    def test_names_of_other_methods_are_kept(self):
-        assert upgrade_settings("em", {"temperature": 0.7}) == {"temperature": 0.7}

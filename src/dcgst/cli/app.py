@@ -28,7 +28,7 @@ JSON_LOGS = "--json-logs"
 """May stand before or after the command."""
 
 VERBS = {
-    "demo": "Show the cost of biased labels, and the gain by DC-GST, on built-in data.",
+    "demo": "Show the cost of biased labels, and what wins it back, on built-in data.",
     "import": "Make a store of large tables, for all other commands.",
     "fit": "Learn from the labels in a table and predict all other nodes.",
     "refit": "Fit a run again, with more labels.",

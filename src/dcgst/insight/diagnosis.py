@@ -276,15 +276,13 @@ def _advice(found: Diagnosis) -> list[str]:
             "Use the default, --method gp or --method mlp, which do not assume similar neighbors."
         )
     if found.biased:
-        advice.append("The default, DC-GST, is designed for biased labels; compare it with a GCN.")
+        advice.append("The default counts biased labels less; compare it with --method gcn.")
         advice.append(
             "After a fit, label 20 or 30 randomly chosen nodes (dcgst audit): they measure the "
             "accuracy and help most. Choose further nodes with dcgst suggest."
         )
     elif found.nodes < LARGE:  # the default is fitted to a sample of larger graphs
-        advice.append(
-            "--method gp is faster than the default, and one or two points less accurate."
-        )
+        advice.append("--method gp is faster than the default, and usually less accurate.")
     if found.unreached > found.isolated:
         advice.append("Label a node in the larger components that have no label.")
     return advice

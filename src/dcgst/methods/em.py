@@ -91,14 +91,16 @@ class EM(Method):
 
     def fit_view(self, problem: Problem, h: Tensor, position: tuple[int, int] = (0, 0)) -> Mixture:
         """EM on features ``(n, d)`` of unit length; the first M-step uses the training labels."""
-        given = self.given_weight * problem.one_hot()
+        labeled = problem.one_hot().to(h.dtype)
+        given = self.given_weight * labeled
         pool = problem.pool.to(h.dtype)[..., None]
         counts = (problem.pool | (problem.train_labels >= 0)).any(0)
         if not bool(counts.all()):
-            h, given, pool = h[counts], given[:, counts], pool[:, counts]
+            h, labeled = h[counts], labeled[:, counts]
+            given, pool = given[:, counts], pool[:, counts]
         # A class without labels would attract all nodes that are far from the other classes.
         without_labels = UNLIKELY * (given.sum(1, keepdim=True) == 0)
-        target = given
+        target = labeled
         weights = h.new_full((problem.num_fits, problem.num_classes), 1 / problem.num_classes)
         for step in range(1, self.steps + 1):
             means = F.normalize(target.mT @ h, dim=-1)

@@ -89,7 +89,7 @@ def relaxed_selection(
 ) -> Tensor:
     r"""Minimize the objective over :math:`q \in [0,1]^{|C|}, \lVert q\rVert_1 = \delta`.
 
-    Projected gradient descent with momentum. Departure 8: the paper adds the penalty
+    Projected gradient descent with momentum. Departure 7: the paper adds the penalty
     :math:`\max(0, \lVert q\rVert_1 - \delta)` and clips, which bounds the sum from above only.
 
     Args:

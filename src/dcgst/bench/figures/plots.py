@@ -9,10 +9,10 @@ import numpy as np
 from dcgst.bench.cells import Cell
 from dcgst.bench.experiments import (
     BACKBONES,
-    BASELINES,
     EXPERIMENTS,
     SENSITIVITY,
     SIZES,
+    WITH_BACKBONES,
     cells_of,
     protocol_cell,
     scaling_cells,
@@ -41,9 +41,9 @@ def plot_shift(records: Records, runs: int) -> Figure | None:
     found = records.find_all(cells)
     if found is None:
         return None
-    titles = [TITLES[cell.method] for cell in cells[:-1]] + ["DC-GST,\npaper's\nsettings"]
+    titles = [TITLES[cell.method] for cell in cells]
     figure, (ax,) = make_panels(1, 1, width=4.2, height=2.6)
-    colors = [GRAY] * 4 + [BLUE, BLUE]
+    colors = [GRAY] * 4 + [BLUE]
     bars = ax.bar(titles, [record["cmd_after"] for record in found], color=colors, width=0.65)
     ax.margins(y=0.12)
     ax.bar_label(bars, fmt="%.3f", padding=2, fontsize=8)
@@ -79,7 +79,7 @@ def plot_by_stage(records: Records, runs: int) -> Figure | None:
     """Figure 5: distribution shift and accuracy after each stage on CiteSeer."""
     figure, panels = make_panels(2, 2, width=6.2, height=4.2, share_x=True)
     methods = (
-        ("dcgst", "paper/citeseer", "DC-GST, paper's settings", BLUE, "o"),
+        ("dcgst", "paper/citeseer", "DC-GST", BLUE, "o"),
         ("m3s", "default", "M3S", ORANGE, "s"),
     )
     for column, (sampler, word) in enumerate((("uniform", "random"), ("released", "biased"))):
@@ -119,11 +119,14 @@ def _plot_history(
 def plot_backbones(records: Records, runs: int) -> Figure | None:
     """Figure 6: accuracy of all methods with GAT and GraphSAGE."""
     figure, panels = make_panels(2, 2, width=6.6, height=4.6)
-    names = (*BASELINES, "dcgst")
+    names = [name for name, _ in WITH_BACKBONES]
     pairs = [(dataset, backbone) for dataset in DATASET_TITLES for backbone in BACKBONES]
     for ax, (dataset, backbone) in zip(panels, pairs, strict=True):
         found = records.find_all(
-            [protocol_cell(dataset, name, 0.02, backbone=backbone, runs=runs) for name in names]
+            [
+                protocol_cell(dataset, name, 0.02, preset=preset, backbone=backbone, runs=runs)
+                for name, preset in WITH_BACKBONES
+            ]
         )
         if found is None:
             return None
@@ -151,7 +154,7 @@ def plot_scaling(records: Records, runs: int) -> Figure | None:
     found = records.find_all(cells)
     if found is None:
         return None
-    methods = (("GCN", GRAY, "^"), ("DC-GST", BLUE, "o"), ("DC-GST, paper's settings", ORANGE, "s"))
+    methods = (("GCN", GRAY, "^"), ("DC-GST", BLUE, "o"), ("ensemble", ORANGE, "s"))
     for i, (title, color, marker) in enumerate(methods):
         for ax, key in zip(panels, ("seconds", "peak_mib"), strict=True):
             values = [record[key] for record in found[i :: len(methods)]]

@@ -39,8 +39,8 @@ CAPTIONS = {
     "deviation, and the dotted line is the published value.",
     "fig5": "`paper/citeseer` and M3S. The line is the mean over the runs, and the band is one "
     "standard deviation.",
-    "fig6": "Mean and standard deviation over the runs. DC-GST uses our `default` preset: the "
-    "backbone is that of its teacher, the experts are the same.",
+    "fig6": "Mean and standard deviation over the runs. DC-GST has its `paper/…` "
+    "preset with the other backbone.",
     "fig7": "Synthetic graphs with 20 labels for each of four classes, one run each, on the device "
     "in the title. On a GPU, small graphs take nearly as long as large ones.",
 }

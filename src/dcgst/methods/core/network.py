@@ -168,8 +168,8 @@ class Network:
     ) -> Callable[[], Tensor]:
         """Return a function that computes the loss ``(R,)`` of ``(R, n)`` labels, with dropout.
 
-        Only nodes that influence the labeled rows are computed. Without edges, these are the
-        labeled rows of each fit: all of them, or some drawn again in each epoch.
+        Without edges, only the labeled rows of each fit are computed: all of them, or
+        some drawn again in each epoch.
         """
         rows = labeled_rows(labels)
         if loss is None and self.model.hops == 0:
@@ -182,10 +182,14 @@ class Network:
                 return loss_of_rows(self.model, self.operator, dense, labels[:, rows], seeds)
         streams = Streams(seeds, labels.device)
         targets = labels[:, rows]
-        if loss is not None:
-            return lambda: loss(self.model(self.x, self.operator, streams, rows), rows, targets)
-        x, operator, inside = receptive_field(self.x, self.operator, rows, self.model.hops)
-        return lambda: cross_entropy(self.model(x, operator, streams, inside).logits, targets)
+
+        def compute() -> Tensor:
+            output: Output = self.model(self.x, self.operator, streams, rows)
+            if loss is None:
+                return cross_entropy(output.logits, targets)
+            return loss(output, rows, targets)
+
+        return compute
 
     def train(
         self,

@@ -72,7 +72,7 @@ def find_candidates(
     mask = problem.pool & (rank < per_class.gather(1, predicted))
     if class_balance == "none":
         quotas, budget = None, (mask.sum(1) / 2).ceil()
-    else:  # departure 7: half of the candidates of each class
+    else:  # departure 6: half of the candidates of each class
         available = torch.zeros_like(per_class).scatter_add(1, predicted, mask.to(per_class.dtype))
         quotas = torch.minimum((per_class / 2).ceil(), available)
         budget = quotas.sum(1)

@@ -59,7 +59,9 @@ class MemberFit:
     row_model: RowModel | None
 
 
-def label_folds(labels: Tensor, folds: int, seeds: Sequence[int]) -> Tensor:
+def label_folds(
+    labels: Tensor, folds: int, seeds: Sequence[int], always: Tensor | None = None
+) -> Tensor:
     """``(R, n)`` number of the fold in which a label is left out, -1 for never.
 
     Each class is divided evenly. The only label of a class is never left out: no method could
@@ -69,7 +71,10 @@ def label_folds(labels: Tensor, folds: int, seeds: Sequence[int]) -> Tensor:
         labels: ``(R, n)`` class codes, -1 elsewhere.
         folds: number of folds.
         seeds: one per fit.
+        always: ``(R, n)`` bool, labels that are left out in any case, because predictions of their
+            nodes must not use them; default none.
     """
+    always = torch.zeros_like(labels, dtype=torch.bool) if always is None else always
     random = Streams([derive(seed, Purpose.FOLDS) for seed in seeds]).uniform(labels.shape[1])
     random = random.to(labels.device)
     number = torch.full_like(labels, UNKNOWN)
@@ -79,9 +84,10 @@ def label_folds(labels: Tensor, folds: int, seeds: Sequence[int]) -> Tensor:
         by_class = by_class[own[by_class].argsort(stable=True)]
         number[fit, by_class] = torch.arange(len(nodes), device=labels.device) % folds
         counts = torch.bincount(own[nodes])
-        number[fit, nodes[counts[own[nodes]] == 1]] = UNKNOWN
+        number[fit, nodes[(counts[own[nodes]] == 1) & ~always[fit, nodes]]] = UNKNOWN
     left_out = torch.stack([(number <= last).sum(1) - (number < 0).sum(1) for last in range(folds)])
-    needed = 1 + int((left_out.amin(1) < ENOUGH_LABELS).sum())
+    needed = min(folds, 1 + int((left_out.amin(1) < ENOUGH_LABELS).sum()))
+    number = torch.where(always, number % needed, number)
     return number.masked_fill(number >= needed, UNKNOWN)
 
 

@@ -27,7 +27,7 @@ from dcgst.methods.ensemble.combination import Combination, CombinedModel, Evide
 from dcgst.methods.ensemble.members import MemberFit, Task, fit_members, label_folds
 from dcgst.registry import Registry
 
-DEFAULT = "lp,em,gp,mlp,cs,sign"
+DEFAULT = "lp,em,gp,gcn,mlp,cs,sign"
 
 ENOUGH_LABELS = 0.5
 """Share of the labels of each class of the fit that another graph must have, so that labels are
@@ -85,7 +85,7 @@ class Ensemble(Method):
 
     @property
     def fits_sample(self) -> bool:
-        return self.by_rows
+        return self.by_rows or self.members == DEFAULT
 
     def count_trainings(self, validation: bool = False) -> int:
         return sum(member.count_trainings() for member in self.create_members().values())
@@ -139,7 +139,7 @@ class Ensemble(Method):
         }
 
     def solve(self, problem: Problem) -> list[Result]:
-        members, task = self.create_members(), self.make_task(problem)
+        members, task = self.members_for(problem), self.make_task(problem)
         fits = fit_members(members, task)
         clusters = [name for name, member in members.items() if member.models_all_nodes]
         evidence = self.find_evidence(problem, task)
@@ -150,11 +150,19 @@ class Ensemble(Method):
         rows = {name: with_scale(fits[name].row_model, member) for name, member in members.items()}
         return with_row_model(results, combined_model(task, found, rows), problem)
 
+    def members_for(self, problem: Problem) -> dict[str, Method]:
+        """The members; on a sample of a large graph, without those that need all edges."""
+        members = self.create_members()
+        if problem.graph.complete:
+            return members
+        return {name: member for name, member in members.items() if member.by_rows}
+
     def make_task(self, problem: Problem) -> Task:
         """What the members are fitted to: never with validation labels of their own."""
         hidden = replace(problem, val_labels=torch.full_like(problem.val_labels, -1))
         given = problem.train_on_validation() if self.train_on_validation else hidden
-        folds = label_folds(given.train_labels, self.folds, problem.seeds)
+        random = (problem.val_labels >= 0) & self.train_on_validation
+        folds = label_folds(given.train_labels, self.folds, problem.seeds, always=random)
         rows = labeled_rows(torch.maximum(problem.train_labels, problem.val_labels))
         return Task(given, folds, rows)
 
@@ -207,6 +215,8 @@ class Ensemble(Method):
             few = bool((problem.label_counts() < model.label_counts * ENOUGH_LABELS).any())
             members: dict[str, RowModel | None] = {}
             for name, member in self.create_members().items():
+                if name not in model.members:  # it was left out of the fit
+                    continue
                 absent = member.propagates_labels and few
                 own = replace(
                     problem,
@@ -223,7 +233,9 @@ class Ensemble(Method):
         return found
 
     def predicts_rows(self, result: Result) -> bool:
-        return bool(result.predictors) and self.by_rows
+        members = self.create_members()
+        fitted = {name for model in result.predictors for name in getattr(model, "members", ())}
+        return bool(fitted) and all(members[name].by_rows for name in fitted)
 
 
 def with_scale(model: RowModel | None, member: Method) -> RowModel | None:
