@@ -233,12 +233,13 @@ def score(path: Path, kind: str, members: list[str]) -> Score:
     found = quality(proba.argmax(-1), truth)
     best = np.max([quality(own, truth) for own in floors], axis=0)
     true = np.stack([np.bincount(own, minlength=proba.shape[-1]) / len(own) for own in truth])
+    pairs = zip(proba, truth, strict=True)
     return Score(
         accuracy=found[0],
         gap=found[0] - best[0],
         f1_gap=found[1] - best[1],
         ece=float(
-            np.mean([expected_calibration_error(p, t) for p, t in zip(proba, truth, strict=True)])
+            np.mean([expected_calibration_error(p, t) for p, t in pairs])
         ),
         shares=float(np.abs(proba.mean(1) - true).sum(1).mean() / 2),
     )

@@ -24,9 +24,8 @@ BRITISH = re.compile(
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_files_and_functions_are_short(path):
+def test_functions_without_docstring_are_short(path):
     text = path.read_text(encoding="utf-8")
-    assert text.count("\n") <= 300, "split the file"
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef) and ast.get_docstring(node) is None:
             length = (node.end_lineno or 0) - node.lineno + 1

@@ -10,6 +10,10 @@ import pytest
 from tests.cli.helpers import dcgst, write_table
 from tests.runs.helpers import small_graph
 
+METHOD = ("--method", "dcgst", "--set", "epochs=10", "--set", "max_stages=2",
+          "--set", "student_epochs=4", "--set", "hidden=8")  # fmt: skip
+"""Quick, with pseudo-labels."""
+
 
 @pytest.fixture(scope="session")
 def tables(tmp_path_factory) -> Path:
@@ -31,9 +35,7 @@ def tables(tmp_path_factory) -> Path:
 def fitted(tables):
     """The output of ``dcgst fit`` on the tables; the run folder is ``tables / "run"``."""
     return dcgst("fit", tables / "nodes.csv", tables / "edges.csv", "--label", "kind",
-                 "-o", tables / "run", "--replicas", 2, "--set", "epochs=10",
-                 "--set", "max_stages=2", "--set", "student_epochs=4",
-                 "--set", "hidden=8")  # fmt: skip
+                 "-o", tables / "run", "--replicas", 2, *METHOD)  # fmt: skip
 
 
 @pytest.fixture(scope="session")

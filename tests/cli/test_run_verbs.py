@@ -8,6 +8,7 @@ import os
 import numpy as np
 import pytest
 
+from tests.cli.conftest import METHOD
 from tests.cli.helpers import dcgst, read_table, write_table
 
 
@@ -175,8 +176,7 @@ def test_devices_are_not_replaced_and_links_are_followed(run_folder, tmp_path):
 
 
 def test_a_complete_run_is_not_resumed_with_other_quoting(run_folder, tables):
-    options = ("--replicas", 2, "--set", "epochs=10", "--set", "max_stages=2",
-               "--set", "student_epochs=4", "--set", "hidden=8", "--resume")  # fmt: skip
+    options = ("--replicas", 2, *METHOD, "--resume")
     fit = ("fit", tables / "nodes.csv", tables / "edges.csv", "--label", "kind", "-o", run_folder)
     assert dcgst(*fit, *options).code == 0
     done = dcgst(*fit, *options, "--spreadsheet")

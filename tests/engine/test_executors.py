@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from dcgst import DCGST, ST, fit, load, read
+from dcgst import ST, Ensemble, fit, load, read
 from dcgst.bench.cells import Cell
 from dcgst.bench.grid import run_grid
 from dcgst.bench.protocol import Labels
@@ -138,10 +138,10 @@ def large_graph(tmp_path, monkeypatch):
     return read(tmp_path / "g.store")
 
 
-def test_experts_and_predictions_of_a_large_graph_are_tasks(
+def test_members_and_predictions_of_a_large_graph_are_tasks(
     cluster, large_graph, tmp_path, monkeypatch
 ):
-    model = DCGST(epochs=5, stage_epochs=2, max_stages=1, student_epochs=2, device="cpu")
+    model = Ensemble(device="cpu")
     expected = fit(large_graph, tmp_path / "here", model)
     submitted, submit = [], RayExecutor.submit
 
@@ -156,7 +156,7 @@ def test_experts_and_predictions_of_a_large_graph_are_tasks(
     found = fit(large_graph, tmp_path / "there", model, ray=cluster)
     np.testing.assert_allclose(found.result.proba, expected.result.proba, atol=1e-4)
     assert (tmp_path / "marker").exists(), "a worker ended on the way"
-    assert submitted.count("_fit_shared") == 3, "MLP, Gaussian process and EM"
+    assert submitted.count("_fit_shared") == 4, "EM, Gaussian process, MLP and SIGN"
     assert submitted.count("_predict_shared") == 3
     assert "compute_files" in submitted
 

@@ -55,9 +55,7 @@ def test_popular_nodes_differ_in_degree(graph, popular):
     assert degree.ratio == degree.value / degree.expected > 3
     assert SHIFT_NAMES["degree"] in found.headline
     assert degree.description.endswith("more than in a random sample")
-    assert (
-        "The default, DC-GST, is designed for biased labels; compare it with a GCN." in found.advice
-    )
+    assert "The default counts biased labels less; compare it with --method gcn." in found.advice
 
 
 def test_the_p_value_counts_the_labels_and_is_corrected(graph, popular):

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from dcgst import DCGST, EM, Run, diagnose, fit, open_run
+from dcgst import EM, Ensemble, Run, diagnose, fit, open_run
 from dcgst.insight.expectation import expectation
 from dcgst.methods.core.result import AGREEMENT, LEFT_OUT
 from tests.runs.helpers import small_graph
 
-QUICK = {"epochs": 10, "stage_epochs": 2, "max_stages": 1, "student_epochs": 3}
-
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    return fit(small_graph(), tmp_path_factory.mktemp("expected") / "run", DCGST(**QUICK))
+    return fit(
+        small_graph(), tmp_path_factory.mktemp("expected") / "run", Ensemble(members="lp,em,gp")
+    )
 
 
 def text_of(run: Run, *, biased: bool = False) -> str:
@@ -30,7 +30,7 @@ def test_cross_validation_and_agreement_are_stored_and_said(run):
     assert found == run.result.expectation
     text = text_of(run)
     assert f"{found[LEFT_OUT]:.0%} of the given labels are predicted right in cross" in text
-    assert f"two experts agree on {found[AGREEMENT]:.0%} of the nodes" in text
+    assert f"two members agree on {found[AGREEMENT]:.0%} of the nodes" in text
     assert "dcgst audit" in text
 
 

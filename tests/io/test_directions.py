@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dcgst import DCGST, Columns, fit, open_run, read
+from dcgst import Columns, Ensemble, fit, open_run, read
 from dcgst.io.directions import add_directions
 
 COUNT = 200
@@ -37,10 +37,10 @@ def accuracy(run) -> float:
 
 
 def test_the_direction_of_edges_tells_the_classes_apart(tables, tmp_path):
-    quick = DCGST(max_stages=1, epochs=40)
+    quick = Ensemble()
     run = fit(read(*tables, Columns(directed=True)), tmp_path / "run", quick)
     assert accuracy(run) > 0.95
-    undirected = fit(read(*tables), tmp_path / "undirected", DCGST(max_stages=1, epochs=40))
+    undirected = fit(read(*tables), tmp_path / "undirected", Ensemble())
     assert accuracy(undirected) < 0.7
     stored = open_run(run.folder)
     pool = stored.split.pool[0]

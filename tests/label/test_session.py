@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from dcgst import DCGST, InputError, fit, open_run
+from dcgst import Ensemble, InputError, fit, open_run
 from dcgst.evaluate.estimate import estimate_share
 from dcgst.io import read_label_table
 from dcgst.label.journal import Journal
@@ -157,13 +157,14 @@ def test_corrected_and_undone_labels_change_the_estimate(session, tmp_path):
 
 @pytest.mark.parametrize("audit", [False, True])
 def test_the_mean_confidence_counts_if_an_audit_calibrated_it(session, audit, tmp_path):
-    quick = {"epochs": 5, "stage_epochs": 1, "max_stages": 1, "student_epochs": 1, "replicas": 2}
     nodes = session.random_order[:10]
     for node in nodes:
         session.decide("tab", "label", [node], TRUTH[node], "random")
     session.write_export()
     labels = [session.export] if audit else []
-    run = session.run = fit(session.base, tmp_path / "new", DCGST(**quick), labels=labels)
+    run = session.run = fit(
+        session.base, tmp_path / "new", Ensemble(members="lp,em,mlp", replicas=2), labels=labels
+    )
     proba, confidence = run.result.proba, run.result.proba.max(1)
     right = proba[nodes].argmax(1) == ["abc".index(TRUTH[node]) for node in nodes]
     rest = confidence[run.split.pool[0]]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dcgst import DCGST, EM, GCN, InputError, draw_audit, fit, open_run
+from dcgst import EM, GCN, Ensemble, InputError, draw_audit, fit, open_run
 from dcgst.evaluate.estimate import estimate_share
-from tests.runs.helpers import QUICK, small_graph, with_known_truth
+from tests.runs.helpers import small_graph, with_known_truth
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_without_an_audit_there_is_no_estimate(first, write, tmp_path):
 
 
 def test_later_fits_keep_the_audit_and_the_method(first, write, tmp_path):
-    model = DCGST(replicas=2, random_validation=True, **QUICK)
+    model = Ensemble(members="lp,em,mlp", replicas=2)
     second = fit(first, tmp_path / "second", model, audit=[write("audit", draw_audit(first, 20))])
     third = fit(
         open_run(tmp_path / "second"), tmp_path / "third", labels=[write("more", [5, 45, 85])]
@@ -76,7 +76,7 @@ def test_later_fits_keep_the_audit_and_the_method(first, write, tmp_path):
 
 
 def test_held_out_labels_are_trained_on_in_a_later_fit(first, write, tmp_path):
-    model = DCGST(replicas=1, **QUICK)
+    model = Ensemble(members="lp,em,mlp")
     second = fit(first, tmp_path / "second", model, validate=0.25)
     assert second.split.val[0].any()
     assert second.info["settings"]["random_validation"] is False
@@ -99,8 +99,7 @@ def test_the_predictions_of_audited_nodes_do_not_know_their_labels(first, tmp_pa
     path = tmp_path / "random.csv"
     rows = [f"{first.graph.ids[node]},{code}" for node, code in zip(nodes, labels, strict=True)]
     path.write_text("\n".join(["id,label", *rows]))
-    settings = {**QUICK, "epochs": 60, "stage_epochs": 20, "student_epochs": 30}
-    for name, model in (("dcgst", DCGST(replicas=3, **settings)), ("gcn", GCN(replicas=2))):
+    for name, model in (("ensemble", Ensemble(replicas=3)), ("gcn", GCN(replicas=2))):
         run = fit(first, tmp_path / name, model, audit=[path])
         right = run.result.proba[nodes].argmax(1) == run.graph.labels[nodes]
         assert right.mean() < 0.5, name

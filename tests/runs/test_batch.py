@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from make_fraud import make_fraud_case
 
-from dcgst import DCGST, InputError, fit, open_run, read
+from dcgst import Ensemble, InputError, fit, open_run, read
 from dcgst.methods.relation_features import use_relations
 from dcgst.methods.relations import weigh_relations
 from tests.cli.helpers import dcgst
@@ -50,7 +50,7 @@ def tables(tmp_path_factory):
 @pytest.fixture(scope="module")
 def run(tables):
     data = read(tables / "old.csv", tables / "old_edges.csv")
-    return fit(data, tables / "run", DCGST(max_stages=1, epochs=20))
+    return fit(data, tables / "run", Ensemble())
 
 
 def test_a_batch_has_the_same_predictions_as_in_tables_of_all_nodes(run, tables):
@@ -124,7 +124,7 @@ def test_a_batch_with_weighed_kinds_of_edges(tmp_path):
     ]
     weighed = replace(data, weighed=tuple(asdict(own) for own in relations), relations={})
     graph = use_relations(data.graph, data.relations, relations)
-    run = fit(replace(weighed, graph=graph), tmp_path / "run", DCGST(max_stages=1, epochs=10))
+    run = fit(replace(weighed, graph=graph), tmp_path / "run", Ensemble())
     batch = run.predict(tmp_path / "new.csv", tmp_path / "new_links.csv", add=True)
     everything = {row["id"]: row for row in run.predict(case.nodes, case.edges)}
     assert len(batch) == 40

@@ -11,11 +11,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from dcgst import DCGST, GCN, InputError, fit, open_run
+from dcgst import GCN, Ensemble, InputError, fit, open_run
 from dcgst.files import rows_to_csv
 from dcgst.runs.format.layout import seal
 from dcgst.runs.format.writing import check_finite
-from tests.runs.helpers import QUICK, reseal
+from tests.runs.helpers import reseal
 
 
 @pytest.fixture
@@ -148,8 +148,8 @@ def test_deeply_nested_json_is_refused(copy):
 def test_a_damaged_checkpoint_is_computed_again(graph, tmp_path, rng):
     """A fit that was interrupted; then every step loses one bit."""
 
-    def make() -> DCGST:
-        return DCGST(**QUICK)
+    def make() -> Ensemble:
+        return Ensemble(members="lp,em,mlp")
 
     expected = fit(graph, tmp_path / "whole", make()).result.proba
     stages = []

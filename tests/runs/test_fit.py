@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dcgst import DCGST, EM, GCN, Graph, InputError, Majority, fit, memory, synthetic
+from dcgst import EM, GCN, Ensemble, Graph, InputError, Majority, fit, memory, synthetic
 from dcgst.runs import checks
 from dcgst.runs.checks import memory_needed
 from dcgst.runs.format import Stored, write
@@ -56,7 +56,7 @@ def test_a_label_column_of_ids_is_recognized(tmp_path):
 def test_one_label_per_class_is_enough(tmp_path):
     whole = synthetic(240, 3, features=12, shift=0, labels_per_class=1, seed=2)
     single = whole.with_labels(np.where(whole.masks["train"], whole.labels, -1))
-    run = fit(replace(single, masks={}), tmp_path / "run", DCGST(max_stages=3, epochs=50))
+    run = fit(replace(single, masks={}), tmp_path / "run", Ensemble())
     assert run.split.train.sum() == 3
     assert (run.result.labels == whole.labels).mean() > 0.6
 
@@ -72,14 +72,14 @@ def test_a_share_of_the_labels_is_held_out_for_validation(graph, tmp_path):
     assert not (tmp_path / "other").exists()
 
 
-def test_the_default_method_is_dcgst_with_five_replicas(graph, tmp_path, monkeypatch):
+def test_the_default_method_is_the_ensemble_with_five_replicas(graph, tmp_path, monkeypatch):
     used = []
 
     def record(self, *_, **__):
         used.append(self)
         raise InputError("not now")
 
-    monkeypatch.setattr(DCGST, "fit", record)
+    monkeypatch.setattr(Ensemble, "fit", record)
     with pytest.raises(InputError, match="not now"):
         fit(graph, tmp_path / "run")
     assert used[0].replicas == 5

@@ -14,7 +14,7 @@ from dcgst import DCGST, ST, InputError, fit, open_run
 from tests.runs.helpers import QUICK
 
 FILES = ("predictions.csv", "history.csv", "candidates.csv.gz", "model.safetensors",
-         "predictors.safetensors", "graph.npz",
+         "graph.npz",
          "metrics.json", "run.json")  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dcgst import DCGST, Columns, fit, open_run, read
+from dcgst import Columns, Ensemble, fit, open_run, read
 from dcgst.methods.relation_features import add_relation_features
 
 KINDS = (("friend", 0.85), ("trade", 0.15), ("random", 0.5))
@@ -42,7 +42,7 @@ def tables(tmp_path_factory):
 @pytest.fixture(scope="module")
 def run(tables):
     folder, _ = tables
-    return fit(read(folder / "nodes.csv", folder / "edges.csv"), folder / "run", DCGST(epochs=50))
+    return fit(read(folder / "nodes.csv", folder / "edges.csv"), folder / "run", Ensemble())
 
 
 def test_they_are_kept_apart_and_help(tables, run):
@@ -50,9 +50,7 @@ def test_they_are_kept_apart_and_help(tables, run):
     kept = {own.name for own in open_run(run.folder).relations if own.own_features}
     assert kept == {"friend", "trade"}
     columns = Columns(edge_type="none")
-    alike = fit(
-        read(folder / "nodes.csv", folder / "edges.csv", columns), folder / "a", DCGST(epochs=50)
-    )
+    alike = fit(read(folder / "nodes.csv", folder / "edges.csv", columns), folder / "a", Ensemble())
     pool = run.split.pool[0]
     apart, together = ((r.result.labels == classes)[pool].mean() for r in (run, alike))
     assert apart > together + 0.08

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from make_fraud import make_fraud_case
 from sklearn.metrics import average_precision_score
 
-from dcgst import DCGST, GCN, Columns, InputError, fit, open_run, read
+from dcgst import GCN, Columns, Ensemble, InputError, fit, open_run, read
 from dcgst.insight import write_report
 from dcgst.methods.relations import combine_relations, weigh_relations
 from dcgst.runs.other_graphs import read_other
@@ -24,7 +24,7 @@ def case(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(case):
-    return fit(read(case.nodes, case.edges), case.nodes.parent / "run", DCGST(device="cpu"))
+    return fit(read(case.nodes, case.edges), case.nodes.parent / "run", Ensemble(device="cpu"))
 
 
 def test_fraud_rings_are_found_in_one_of_three_kinds_of_edges(case, run):
@@ -53,7 +53,7 @@ def test_the_report_lists_them(run):
 def test_without_the_kinds_of_edges_they_are_not_found(case):
     data = read(case.nodes, case.edges, Columns(edge_type="none"))
     assert not data.relations
-    fitted = DCGST(device="cpu").fit(data.graph)
+    fitted = Ensemble(device="cpu").fit(data.graph)
     rest = ~case.labeled
     proba = fitted.proba_[rest, data.graph.class_names.index("fraud")]
     assert average_precision_score(case.fraud[rest], proba) < 0.6

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dcgst import DCGST, fit, open_run, read
+from dcgst import Ensemble, fit, open_run, read
 from dcgst.io.store import import_tables
 from dcgst.methods.core import other_graphs, runner, sampling
 from dcgst.numerics import arrays
@@ -32,8 +32,7 @@ def large(monkeypatch):
 @pytest.mark.parametrize("memory", [20_000, 2**40])
 def test_a_store_is_predicted_in_blocks(tables, tmp_path, large, monkeypatch, memory):
     """The same as at once, whether the matrices are in files or in memory."""
-    settings = {**QUICK, "replicas": 2}
-    run = fit(read(tables / "g.store"), tmp_path / "run", DCGST(**settings))
+    run = fit(read(tables / "g.store"), tmp_path / "run", Ensemble(replicas=2))
     lines = (tables / "nodes.csv").read_text().splitlines()
     (tmp_path / "nodes.csv").write_text("\n".join(lines[:281]))
     roles, encoder = roles_of(run)

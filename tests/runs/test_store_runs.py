@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from dcgst import (
-    DCGST,
     EM,
     MLP,
+    Ensemble,
     InputError,
     diagnose,
     draw_audit,
@@ -34,6 +34,8 @@ parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installe
 pytest.importorskip("duckdb", reason="DuckDB is not installed")
 
 QUICK = {"epochs": 5, "stage_epochs": 2, "max_stages": 1, "student_epochs": 2, "device": "cpu"}
+
+MEMBERS = "lp,em,gp,mlp,cs"
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +201,7 @@ def large(monkeypatch):
 
 
 def test_large_fits_in_files(tables, tmp_path, large):
-    found = fit(read(tables / "g.store"), tmp_path / "run", DCGST(**QUICK, replicas=2))
+    found = fit(read(tables / "g.store"), tmp_path / "run", Ensemble(members=MEMBERS, replicas=2))
     assert not (found.folder / "checkpoint").exists()
     again = open_run(found.folder)
     np.testing.assert_allclose(again.result.proba.sum(axis=1), 1, atol=1e-4)
@@ -209,7 +211,7 @@ def test_large_fits_in_files(tables, tmp_path, large):
 def test_an_interrupted_prediction_continues(tables, tmp_path, large, monkeypatch):
     """Ranges of nodes that were predicted before are not predicted again."""
     monkeypatch.setattr(arrays, "ROWS", 100)
-    data, model = read(tables / "g.store"), DCGST(**QUICK)
+    data, model = read(tables / "g.store"), Ensemble(members=MEMBERS)
     expected = fit(data, tmp_path / "expected", model)
     calls, predict = [], large_predictions._predict_range
 
@@ -230,7 +232,7 @@ def test_an_interrupted_prediction_continues(tables, tmp_path, large, monkeypatc
 def test_replicas_in_other_processes(tables, tmp_path, large, monkeypatch):
     """Matrices are computed once, in files that all processes read."""
     graph = read(tables / "g.store").graph
-    split, model = Split.known_labels(graph), DCGST(**QUICK, replicas=2)
+    split, model = Split.known_labels(graph), Ensemble(members=MEMBERS, replicas=2)
     expected = runner.fit_runs(model, graph, split, checkpoint=tmp_path / "a")[0]
     monkeypatch.setattr(runner, "_fit_chunk", patched_fit)
     with open_pool(2) as pool, in_parallel(pool):
@@ -242,12 +244,12 @@ def test_replicas_in_other_processes(tables, tmp_path, large, monkeypatch):
 def patched_fit(*arguments):
     """In a process of its own: the settings of the fixture ``large``."""
     runner.LARGE_GRAPH, sampling.POOL_NODES = 100, 150
-    return runner.fit_chunks(*arguments[:4], [arguments[4]], (), arguments[5], prepared=True)
+    return runner.fit_chunks(*arguments[:3], [arguments[3]], (), arguments[4], prepared=True)
 
 
 def test_all_given_labels_are_given_although_some_are_sampled(tables, tmp_path, large, monkeypatch):
     monkeypatch.setattr(sampling, "GIVEN_NODES", 12)
-    found = fit(read(tables / "g.store"), tmp_path / "run", DCGST(**QUICK))
+    found = fit(read(tables / "g.store"), tmp_path / "run", Ensemble(members=MEMBERS))
     again = open_run(found.folder)
     for run in (found, again):
         given = run.result.given >= 0
@@ -273,7 +275,7 @@ def test_validation_labels_and_rare_classes_stay_in_a_sample(tables, monkeypatch
 
 
 def test_a_fitted_method_can_be_copied_after_its_files_are_gone(tables, tmp_path, large):
-    model = DCGST(**QUICK)
+    model = Ensemble(members=MEMBERS)
     fit(read(tables / "g.store"), tmp_path / "run", model)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.proba_, model.proba_)
