@@ -18,7 +18,7 @@ for note in data.notes:  # how the columns were interpreted
     print(" ", note)
 print(dcgst.diagnose(data.graph).headline)
 
-run = dcgst.fit(data, folder, dcgst.DCGST(replicas=2))
+run = dcgst.fit(data, folder, dcgst.Ensemble(replicas=2))
 for row in run.predictions[:5]:
     print(row["id"], row["class"], f"{row['probability']:.0%}", row["source"])
 print("Predictions:", folder / "predictions.csv")

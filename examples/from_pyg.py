@@ -20,7 +20,7 @@ folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp()) / "pyg"
 data = SampleLabels("ppr-s", per_class=4, val_rate=0.02)(dcgst.load("digits").to_pyg())
 print(data)
 
-run = dcgst.fit(data, folder, dcgst.DCGST())
+run = dcgst.fit(data, folder, dcgst.Ensemble())
 print("Calibration:", run.calibration.description)
 
 data.label, data.proba = torch.tensor(run.result.labels), torch.tensor(run.result.proba)

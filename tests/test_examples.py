@@ -36,7 +36,7 @@ def check_from_csv(printed: str, folder: Path) -> None:
 
 
 def check_from_pyg(printed: str, folder: Path) -> None:
-    assert "the agreement of experts and 36 validation nodes" in printed
+    assert "the agreement of members and 36 validation nodes" in printed
     assert float(re.search(r"test nodes: ([\d.]+)%", printed)[1]) > 80
     assert (folder / "pyg" / "run.json").exists()
 
