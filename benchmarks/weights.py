@@ -36,9 +36,12 @@ from dcgst.methods.ensemble import combination
 from dcgst.methods.ensemble.combination import Evidence, combine
 from dcgst.methods.ensemble.members import MemberFit, fit_member
 from dcgst.numerics.graph_tensors import GraphTensors
+from dcgst.splits import Split
 
 MEMBERS = ("lp", "em", "gp", "gcn", "appnp", "mlp", "cs", "sign")
 SAMPLERS = ("uniform", "degree", "ppr-s")
+PAPER = {"cora": (0.01, 0.03), "citeseer": (0.01, 0.03), "pubmed": (0.0005, 0.001)}
+"""Label rates of the paper, with its biased labels and its number of validation labels."""
 PER_CLASS = 10
 VALIDATION = 20
 NODES = 800
@@ -74,10 +77,22 @@ def draw(folder: Path, graphs: list[str], first_run: int, runs: int) -> None:
                 first_run=first_run,
                 val_count=VALIDATION,
             )
-            arrays[f"{sampler}/train"], arrays[f"{sampler}/val"] = split.train, split.val
-            arrays[f"{sampler}/pool"] = split.pool
+            arrays |= masks_of(sampler, split)
+        for rate in PAPER.get(name, ()):
+            split = sample(graph, "released", rate=rate, runs=runs, first_run=first_run)
+            arrays |= masks_of(f"paper {100 * rate:g}%", split)
         np.savez_compressed(path, allow_pickle=False, **arrays)
         print(f"{name}: {time.perf_counter() - start:.1f} s", flush=True)
+
+
+def masks_of(name: str, split: Split) -> Arrays:
+    """The masks of a split."""
+    return {f"{name}/train": split.train, f"{name}/val": split.val, f"{name}/pool": split.pool}
+
+
+def samplers_of(graph: str) -> tuple[str, ...]:
+    """Names of the labels that are drawn of a graph."""
+    return (*SAMPLERS, *(f"paper {100 * rate:g}%" for rate in PAPER.get(graph, ())))
 
 
 def parts_of(name: str, matrix: Any) -> Arrays:
@@ -103,7 +118,9 @@ def matrix_of(name: str, arrays: Arrays) -> Any:
 def fit(folder: Path, out: Path, graphs: list[str], members: list[str], workers: int) -> None:
     """Store the predictions of all members, one file per graph and sampler."""
     out.mkdir(parents=True, exist_ok=True)
-    tasks = [(folder / f"{name}.npz", sampler, out) for name in graphs for sampler in SAMPLERS]
+    tasks = [
+        (folder / f"{name}.npz", sampler, out) for name in graphs for sampler in samplers_of(name)
+    ]
     tasks = sorted(tasks, key=lambda task: -task[0].stat().st_size)  # the longest first
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         for future in as_completed([pool.submit(fit_labels, *task, members) for task in tasks]):
@@ -205,7 +222,7 @@ def compare(folder: Path, members: list[str], graphs: list[str], **constants: fl
         scores = {
             (graph, sampler): score(folder / f"{graph}-{sampler}.npz", kind, members)
             for graph in graphs
-            for sampler in SAMPLERS
+            for sampler in samplers_of(graph)
             if (folder / f"{graph}-{sampler}.npz").exists()
         }
         for title, group in GROUPS.items():
@@ -238,9 +255,7 @@ def score(path: Path, kind: str, members: list[str]) -> Score:
         accuracy=found[0],
         gap=found[0] - best[0],
         f1_gap=found[1] - best[1],
-        ece=float(
-            np.mean([expected_calibration_error(p, t) for p, t in pairs])
-        ),
+        ece=float(np.mean([expected_calibration_error(p, t) for p, t in pairs])),
         shares=float(np.abs(proba.mean(1) - true).sum(1).mean() / 2),
     )
 
