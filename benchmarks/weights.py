@@ -14,37 +14,43 @@ from __future__ import annotations
 import argparse
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import f1_score
 
+from dcgst.bench.experiments import RATES
 from dcgst.bench.suite import FLOORS, GRAPHS, GROUPS
 from dcgst.engine.device import resolve_device
 from dcgst.engine.random import derive
 from dcgst.evaluate.calibration import expected_calibration_error
 from dcgst.graph import UNKNOWN
 from dcgst.methods import Ensemble, Method, method
+from dcgst.methods.core.params import param
 from dcgst.methods.core.problem import Problem
+from dcgst.methods.core.result import Result, results_without_stages
 from dcgst.methods.ensemble import combination
-from dcgst.methods.ensemble.combination import Evidence, combine
+from dcgst.methods.ensemble.combination import Evidence, combine, pseudo_labels
 from dcgst.methods.ensemble.members import MemberFit, fit_member
+from dcgst.methods.ensemble.method import DEFAULT
 from dcgst.numerics.graph_tensors import GraphTensors
 from dcgst.splits import Split
 
 MEMBERS = ("lp", "em", "gp", "gcn", "appnp", "mlp", "cs", "sign")
 SAMPLERS = ("uniform", "degree", "ppr-s")
-PAPER = {"cora": (0.01, 0.03), "citeseer": (0.01, 0.03), "pubmed": (0.0005, 0.001)}
+PAPER = {dataset: RATES[dataset] for dataset in ("cora", "citeseer", "pubmed")}
 """Label rates of the paper, with its biased labels and its number of validation labels."""
 PER_CLASS = 10
 VALIDATION = 20
-NODES = 800
+RUNS = 5
+NODES = 300
 """Nodes to predict whose predictions are stored."""
 
 Arrays = dict[str, NDArray[Any]]
@@ -115,7 +121,14 @@ def matrix_of(name: str, arrays: Arrays) -> Any:
     return sp.csr_array(tuple(parts), shape=tuple(arrays[f"{name}/shape"]))
 
 
-def fit(folder: Path, out: Path, graphs: list[str], members: list[str], workers: int) -> None:
+def fit(
+    folder: Path,
+    out: Path,
+    graphs: list[str],
+    members: list[str],
+    students: list[str],
+    workers: int,
+) -> None:
     """Store the predictions of all members, one file per graph and sampler."""
     out.mkdir(parents=True, exist_ok=True)
     tasks = [
@@ -123,11 +136,13 @@ def fit(folder: Path, out: Path, graphs: list[str], members: list[str], workers:
     ]
     tasks = sorted(tasks, key=lambda task: -task[0].stat().st_size)  # the longest first
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        for future in as_completed([pool.submit(fit_labels, *task, members) for task in tasks]):
+        for future in as_completed(
+            [pool.submit(fit_labels, *task, members, students) for task in tasks]
+        ):
             print(future.result(), flush=True)
 
 
-def fit_labels(path: Path, sampler: str, out: Path, members: list[str]) -> str:
+def fit_labels(path: Path, sampler: str, out: Path, members: list[str], students: list[str]) -> str:
     """Fit all members to the labels of one sampler, all runs together."""
     torch.set_num_threads(1)
     target = out / f"{path.stem}-{sampler}.npz"
@@ -141,41 +156,90 @@ def fit_labels(path: Path, sampler: str, out: Path, members: list[str]) -> str:
     matrices = (matrix_of(name, arrays) for name in ("features", "adjacency"))
     features, adjacency = matrices
     tensors = GraphTensors(features, adjacency, device, columns_weighted=weighted)
-    found = predictions(arrays, tensors, sampler, members)
+    found = predictions(arrays, tensors, sampler, members, students)
     np.savez_compressed(target, allow_pickle=False, **found)
     return f"{target.stem}: {time.perf_counter() - start:.1f} s"
 
 
+def kinds_of(sampler: str) -> tuple[str, ...]:
+    """How validation labels are used: not, trained on, as evidence, or also by the members."""
+    return ("train", "all") if sampler in SAMPLERS else ("held", "seen")
+
+
+@dataclass(eq=False, kw_only=True)
+class Forest(Method):
+    """A random forest on features of 0 to 3 hops, PageRank means and the degree."""
+
+    name: ClassVar[str] = "forest"
+    all_at_once: ClassVar[bool] = True
+
+    trees: int = param(100, "number of trees", low=1)
+
+    def solve(self, problem: Problem) -> list[Result]:
+        blocks = problem.graph.propagated
+        x = torch.cat(list(blocks.values()), 1).numpy(force=True)
+        proba = np.zeros((problem.num_fits, len(x), problem.num_classes), dtype=np.float32)
+        for fit, labels in enumerate(problem.train_labels.numpy(force=True)):
+            nodes = np.flatnonzero(labels >= 0)
+            forest = RandomForestClassifier(
+                self.trees, class_weight="balanced", random_state=problem.seeds[fit] % 2**32
+            )
+            forest.fit(x[nodes], labels[nodes])
+            proba[fit][:, forest.classes_] = forest.predict_proba(x)
+        smoothed = torch.tensor(proba * self.trees + 1)
+        smoothed = (smoothed / smoothed.sum(-1, keepdim=True)).to(problem.device)
+        z = blocks["PageRank"].expand(problem.num_fits, -1, -1)
+        return results_without_stages(problem, smoothed, z, ["forest"] * problem.num_fits)
+
+
 def create(name: str) -> Method:
     """A member by name, or one of the candidates that were tried as members."""
+    if name == "forest":
+        return Forest()
     return method("gcn", backbone="sage") if name == "sage" else method(name)
 
 
-def predictions(arrays: Arrays, tensors: GraphTensors, sampler: str, members: list[str]) -> Arrays:
+def predictions(
+    arrays: Arrays, tensors: GraphTensors, sampler: str, members: list[str], students: list[str]
+) -> Arrays:
     """Predictions with and without the validation labels as further training labels."""
     truth = arrays["labels"]
-    train, val, pool = (arrays[f"{sampler}/{part}"] for part in ("train", "val", "pool"))
+    train, val, pool = (arrays[f"{sampler}/{part}"][:RUNS] for part in ("train", "val", "pool"))
     test = pool & (truth >= 0)
     shown = some_nodes(test)
     every = np.arange(len(shown))[:, None]
-    seeds = [derive(0, int(run), 0) for run in arrays["runs"]]
+    seeds = [derive(0, int(run), 0) for run in arrays["runs"][:RUNS]]
     found: Arrays = {"truth": truth[shown], "shares": np.bincount(truth[truth >= 0])}
-    for kind, random in (("train", np.zeros_like(val)), ("all", val)):
+    for kind in kinds_of(sampler):
         problem = Problem.build(
             tensors,
             np.where(train, truth, UNKNOWN),
             int(truth.max()) + 1,
-            val_labels=np.where(random, truth, UNKNOWN),
+            val_labels=np.where(val & (kind != "train"), truth, UNKNOWN),
             pool=pool,
             seeds=seeds,
         )
-        task = Ensemble().make_task(problem)
-        evidence = Ensemble().find_evidence(problem, task)
+        ensemble = Ensemble(train_on_validation=kind == "all")
+        task = ensemble.make_task(problem)
+        if kind == "seen":
+            task = replace(task, problem=problem)
+        evidence = ensemble.find_evidence(problem, task)
+        found[f"{kind}/trust"] = problem.trust.numpy(force=True)
         for part in ("labels", "random", "counts", "belief"):
             found[f"{kind}/{part}"] = getattr(evidence, part).numpy(force=True)
+        fits = {}
         for name in members:
             start = time.perf_counter()
-            own = fit_member(name, create(name), task)
+            fits[name] = fit_member(name, create(name), task)
+            found[f"{kind}/{name}/seconds"] = np.array(time.perf_counter() - start)
+        if students:
+            teachers = {name: fits[name] for name in DEFAULT.split(",")}
+            combined = combine(teachers, evidence, problem.pool, ["em"])
+            labels = pseudo_labels(teachers, combined, problem.pool)
+            for name in students:
+                key = f"{name}-student"
+                fits[key] = fit_member(key, create(name), task, labels)
+        for name, own in fits.items():
             full = own.log_proba.numpy(force=True)
             key = f"{kind}/{name}"
             found[key] = full[every, shown].astype(np.float16)
@@ -183,7 +247,6 @@ def predictions(arrays: Arrays, tensors: GraphTensors, sampler: str, members: li
             right = full.argmax(-1) == truth
             accuracy = [100 * right[run][mask].mean() for run, mask in enumerate(test)]
             found[f"{key}/accuracy"] = np.array(accuracy)
-            found[f"{key}/seconds"] = np.array(time.perf_counter() - start)
     return found
 
 
@@ -263,7 +326,7 @@ def score(path: Path, kind: str, members: list[str]) -> Score:
 def member_fit(arrays: Arrays, key: str) -> MemberFit:
     """The stored predictions of a member."""
     full, left_out = (torch.tensor(arrays[f"{key}{part}"]).float() for part in ("", "/left_out"))
-    return MemberFit(full, left_out, None, None)
+    return MemberFit(full, left_out, full[None, :0], None, None)
 
 
 def quality(predicted: NDArray[np.int64], truth: NDArray[np.int64]) -> tuple[float, float]:
@@ -282,6 +345,7 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path, default=Path(".weights"))
     parser.add_argument("--graphs", default=",".join(GRAPHS))
     parser.add_argument("--members", default=",".join(MEMBERS))
+    parser.add_argument("--students", default="", help="methods that learn pseudo-labels, too")
     parser.add_argument("--first-run", type=int, default=10)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--workers", type=int, default=1)
@@ -291,7 +355,8 @@ if __name__ == "__main__":
     if options.action == "draw":
         draw(options.folder, names, options.first_run, options.runs)
     elif options.action == "fit":
-        fit(options.folder, options.out, names, chosen, options.workers)
+        students = options.students.split(",") if options.students else []
+        fit(options.folder, options.out, names, chosen, students, options.workers)
     else:
         pairs = dict(pair.split("=") for pair in options.constant)
         compare(options.folder, chosen, names, **{k: float(v) for k, v in pairs.items()})

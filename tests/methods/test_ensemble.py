@@ -10,7 +10,13 @@ from dcgst.datasets import load
 from dcgst.errors import InputError
 from dcgst.methods import GCN, METHODS, Ensemble, Majority
 from dcgst.methods.core.row_models import Affine
-from dcgst.methods.ensemble.combination import Evidence, agreements, combine, with_shares
+from dcgst.methods.ensemble.combination import (
+    Evidence,
+    agreements,
+    combine,
+    pseudo_labels,
+    with_shares,
+)
 from dcgst.methods.ensemble.members import MemberFit, label_folds
 from dcgst.splits import sample
 from dcgst.testing import check_method, small_graph, small_split
@@ -28,7 +34,7 @@ def test_folds_divide_each_class_and_keep_the_only_label_of_a_class():
 
 def fit_of(proba):
     log_proba = torch.tensor([proba]).log()
-    return MemberFit(log_proba, log_proba, None, None)
+    return MemberFit(log_proba, log_proba, log_proba[None].half(), None, None)
 
 
 def evidence_of(labels, *, random=False, trust=1.0):
@@ -121,9 +127,9 @@ class Constant(Majority):
 def test_own_members_are_instances_or_paths():
     graph, split = small_graph(), small_split(small_graph())
     members = ("lp", GCN(epochs=3), GCN(epochs=5), Constant())
-    model = Ensemble(members=members).fit(graph, split)
+    model = Ensemble(members=members, student=None).fit(graph, split)
     assert list(model.member_weights_) == ["lp", "gcn", "gcn-2", "constant"]
-    by_path = Ensemble(members=f"lp,{__name__}:Constant").fit(graph, split)
+    by_path = Ensemble(members=f"lp,{__name__}:Constant", student=None).fit(graph, split)
     assert list(by_path.member_weights_) == ["lp", "constant"]
     check_method(lambda **settings: Ensemble(members=f"mlp,{__name__}:Constant", **settings))
 
@@ -145,3 +151,36 @@ def test_invalid_members_are_errors(members):
 
 def test_it_is_registered():
     assert METHODS["ensemble"] is Ensemble
+
+
+def test_pseudo_labels_are_the_confident_half_of_each_predicted_class():
+    proba = [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4], [0.1, 0.9], [0.4, 0.6]]
+    nodes = torch.tensor([[True] * 6])
+    nodes[0, 0] = False  # a labeled node
+    fits = {"a": fit_of(proba)}
+    found = combine(fits, evidence_of([-1] * 6), nodes)
+    labels = pseudo_labels(fits, found, nodes)
+    assert labels.shape == (2, 6)  # of the fit to all labels, and of the one without the only fold
+    # 3 nodes are predicted as class 0, of which half, rounded up, are 2; 2 as class 1
+    assert labels[0].tolist() == [-1, 0, 0, -1, 1, -1]
+
+
+def test_the_student_learns_from_the_members():
+    graph = load("digits")
+    split = sample(graph, "uniform", per_class=3, runs=1)
+    alone = Ensemble(members="lp", student=None).fit(graph, split)
+    taught = Ensemble(members="lp", student="mlp").fit(graph, split)
+    assert list(taught.member_weights_) == ["lp", "student"]
+    features_only = METHODS["mlp"]().fit(graph, split)
+    pool = split.pool[0]
+    truth = graph.labels[pool]
+    member = taught.result_.predictors[0].members["student"]
+    assert member is not None
+    right = (taught.labels_[pool] == truth).mean()
+    assert right > (features_only.labels_[pool] == truth).mean() + 0.05
+    assert right > (alone.labels_[pool] == truth).mean() - 0.02
+
+
+def test_invalid_students_are_errors():
+    with pytest.raises(InputError):
+        Ensemble(student="nonsense").check()

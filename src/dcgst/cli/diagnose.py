@@ -27,10 +27,11 @@ def command(
     quiet: QuietOption = False,
 ) -> None:
     """Measure how few, how biased and how well connected the labels are."""
-    graph = read_graph().graph
-    check_graph(graph)
+    data = read_graph()
+    check_graph(data.graph)
+    columns = data.encoder.widths if data.encoder else None
     with progress("diagnose", 1.0, quiet or json):
-        diagnosis = diagnose(graph)
+        diagnosis = diagnose(data.graph, columns=columns)
     if json:
         print_json({**asdict(diagnosis), "headline": diagnosis.headline})
     else:
@@ -61,6 +62,8 @@ def _show(found: Diagnosis) -> None:
         numbers = f"{shift.value:.3f}", f"{shift.expected:.3f}"
         table.add_row(shift.name, *numbers, verdict, shift.description)
     console.print(table)
+    if found.biased_columns:
+        say(f"{found.biased_columns}.", wrap=True)
     for line in found.warnings:
         say(f"Warning: {line}.", wrap=True)
     for line in found.advice:

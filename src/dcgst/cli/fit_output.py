@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from dcgst.cli.output import cell, console, errors, print_json, progress, say, training_progress
-from dcgst.insight import diagnose, write_report
+from dcgst.insight import diagnose_run, write_report
 from dcgst.insight.diagnosis import Diagnosis
 from dcgst.insight.expectation import expectation
 from dcgst.io import Input, add_labels
@@ -95,7 +95,7 @@ def fit_and_show(
         say(f"Interrupted. Repeat the command with --resume to continue in {out}.", errors)
         raise typer.Exit(130) from None
     with progress("report", 1.0, quiet or json):
-        diagnosis = diagnose(run.graph, run.chosen_labels)
+        diagnosis = diagnose_run(run)
         page = write_report(run, diagnosis=diagnosis) if report else None
     if json:
         print_json(_facts(run, diagnosis))
@@ -161,5 +161,7 @@ def _show(run: Run, diagnosis: Diagnosis) -> None:
     say(f"Calibration: {run.info['calibration']['description']}.", wrap=True)
     others = "Without the randomly chosen ones: " if run.audited else ""
     say(f"{others}{diagnosis.headline}", wrap=True)
+    if diagnosis.biased_columns:
+        say(f"{diagnosis.biased_columns}.", wrap=True)
     for line in (*diagnosis.warnings, *prediction_warnings(run)):
         say(f"Warning: {line}.", wrap=True)

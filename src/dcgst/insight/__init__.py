@@ -2,7 +2,7 @@
 
 from dcgst.insight.audit import draw_audit
 from dcgst.insight.comparison import Comparison, compare
-from dcgst.insight.diagnosis import Diagnosis, diagnose
+from dcgst.insight.diagnosis import Diagnosis, diagnose, diagnose_run
 from dcgst.insight.explanation import Explanation, explain
 from dcgst.insight.report import write_report
 from dcgst.insight.suggestion import Suggestions, suggest
@@ -14,6 +14,7 @@ __all__ = [
     "Suggestions",
     "compare",
     "diagnose",
+    "diagnose_run",
     "draw_audit",
     "explain",
     "suggest",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +15,13 @@ from dcgst.engine.random import Purpose, derive
 from dcgst.errors import InputError
 from dcgst.evaluate.metrics import holm
 from dcgst.graph import UNKNOWN, Graph
-from dcgst.insight.shifts import SHIFT_NAMES, describe, distances
+from dcgst.insight.shifts import SHIFT_NAMES, column_distances, describe, distances
 from dcgst.numerics.components import LARGE
 from dcgst.shift.concentration import concentration
 from dcgst.splits import Split
+
+if TYPE_CHECKING:
+    from dcgst.runs import Run
 
 DRAWS = 200
 """Random node sets to compare the labeled nodes with."""
@@ -32,6 +36,9 @@ MOST_LABELED = 50_000
 """Labeled nodes that are compared with random sets."""
 
 SIGNIFICANCE = 0.05
+MOST_COLUMNS = 3
+"""Columns to name."""
+
 MIN_EDGES = 10
 """Edges between labeled nodes below which their homophily is not judged."""
 
@@ -65,6 +72,27 @@ class Shift:
 
 
 @dataclass(frozen=True)
+class ColumnShift:
+    """A column of the node table in which labeled nodes differ from the others.
+
+    Attributes:
+        name: of the column.
+        ratio: distance of the mean of the labeled nodes from that of all nodes, divided by its mean
+            for random node sets of the same size.
+        p: probability that a random set is at least as far away, corrected for the number of
+            columns (Holm).
+    """
+
+    name: str
+    ratio: float
+    p: float
+
+    @property
+    def significant(self) -> bool:
+        return self.p < SIGNIFICANCE
+
+
+@dataclass(frozen=True)
 class Diagnosis:
     """Facts about a graph and its labels.
 
@@ -85,6 +113,8 @@ class Diagnosis:
         components: connected components, isolated nodes included.
         unreached: nodes in components without a label.
         shifts: differences between labeled and other nodes.
+        columns: the same for each column of the node table, the largest difference first; empty
+            if the columns are not known.
         warnings: possible problems.
         advice: what to do.
     """
@@ -102,6 +132,7 @@ class Diagnosis:
     components: int
     unreached: int
     shifts: list[Shift]
+    columns: list[ColumnShift]
     warnings: list[str]
     advice: list[str]
 
@@ -114,6 +145,18 @@ class Diagnosis:
     def biased(self) -> list[Shift]:
         """The significant differences."""
         return [shift for shift in self.shifts if shift.significant]
+
+    @property
+    def biased_columns(self) -> str:
+        """The columns in which labeled nodes differ from the others, in a sentence, or nothing."""
+        found = [column for column in self.columns if column.significant][:MOST_COLUMNS]
+        if not found:
+            return ""
+        listed = ", ".join(f"{c.name} ({c.ratio:.1f} times a random sample)" for c in found)
+        return (
+            f"Labeled nodes differ from all nodes most in the columns: {listed}. If a column has "
+            f"nothing to do with the classes, leave it out: --ignore {found[0].name}"
+        )
 
     @property
     def headline(self) -> str:
@@ -131,7 +174,12 @@ class Diagnosis:
         )
 
 
-def diagnose(graph: Graph, labeled: NDArray[np.bool_] | None = None, seed: int = 0) -> Diagnosis:
+def diagnose(
+    graph: Graph,
+    labeled: NDArray[np.bool_] | None = None,
+    seed: int = 0,
+    columns: Mapping[str, int] | None = None,
+) -> Diagnosis:
     """Compare the labeled nodes with random node sets of the same size.
 
     Args:
@@ -139,6 +187,8 @@ def diagnose(graph: Graph, labeled: NDArray[np.bool_] | None = None, seed: int =
         labeled: ``(n,)`` bool; default: the graph's ``train`` and ``val`` masks, or all nodes of
             known class.
         seed: seed of the random sets.
+        columns: number of features of each column of the node table, by name, in the order of the
+            features; default: columns are not compared.
 
     Example:
         >>> from dcgst import diagnose, load
@@ -150,7 +200,7 @@ def diagnose(graph: Graph, labeled: NDArray[np.bool_] | None = None, seed: int =
     if labeled is None:
         labeled = Split.known_labels(graph).given[0]
     labeled_nodes = np.flatnonzero(labeled)
-    shifts = _shifts(graph, _some(labeled_nodes, seed), seed)
+    sets = _random_sets(graph, _some(labeled_nodes, seed), seed)
     # Strong components of a symmetric matrix are its components, and need no transposed copy.
     _, component = connected_components(graph.adjacency, connection="strong")
     reached = np.isin(component, component[labeled_nodes])
@@ -166,13 +216,20 @@ def diagnose(graph: Graph, labeled: NDArray[np.bool_] | None = None, seed: int =
         isolated=int((graph.degrees == 0).sum()),
         components=int(component.max()) + 1,
         unreached=int((~reached).sum()),
-        shifts=shifts,
+        shifts=_shifts(graph, sets),
+        columns=_column_shifts(graph, sets, columns or {}),
         warnings=[],
         advice=[],
     )
     diagnosis.warnings.extend(_warnings(diagnosis))
     diagnosis.advice.extend(_advice(diagnosis))
     return diagnosis
+
+
+def diagnose_run(run: Run) -> Diagnosis:
+    """Diagnosis of the labels that were chosen by people, without randomly chosen ones."""
+    columns = run.encoder.widths if run.encoder else None
+    return diagnose(run.graph, run.chosen_labels, columns=columns)
 
 
 def _some(nodes: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
@@ -222,25 +279,46 @@ def _concentration(graph: Graph, labeled: NDArray[np.bool_]) -> float:
     return round(float(concentration(labeled[None], graph.adjacency)[0]), 3)
 
 
-def _shifts(graph: Graph, labeled_nodes: NDArray[np.int64], seed: int) -> list[Shift]:
-    """Compare the labeled nodes with random sets in every respect."""
+def _random_sets(
+    graph: Graph, labeled_nodes: NDArray[np.int64], seed: int
+) -> list[NDArray[np.int64]]:
+    """The labeled nodes, followed by random node sets of the same size."""
     rng = np.random.default_rng(derive(seed, Purpose.DIAGNOSIS))
     n, count, order = graph.num_nodes, labeled_nodes.size, graph.id_order
-    draws = [order[rng.choice(n, count, replace=False)] for _ in range(DRAWS)]
-    found = distances(graph, [labeled_nodes, *draws])
-    p_values = holm(
-        [float((1 + (v[1:] >= v[0] - ROUNDING).sum()) / len(v)) for v in found.values()]
-    )
+    return [labeled_nodes, *(order[rng.choice(n, count, replace=False)] for _ in range(DRAWS))]
+
+
+def _p_values(found: Iterable[NDArray[np.float64]]) -> list[float]:
+    """Share of the random sets that are as far away as the first set, corrected (Holm)."""
+    return holm([float((1 + (v[1:] >= v[0] - ROUNDING).sum()) / len(v)) for v in found])
+
+
+def _shifts(graph: Graph, sets: Sequence[NDArray[np.int64]]) -> list[Shift]:
+    """Compare the labeled nodes with random sets in every respect."""
+    found = distances(graph, sets)
     return [
         Shift(
             name,
             value=float(values[0]),
             expected=float(values[1:].mean()),
             p=p,
-            description=describe(name, p < SIGNIFICANCE, graph, labeled_nodes),
+            description=describe(name, p < SIGNIFICANCE, graph, sets[0]),
         )
-        for (name, values), p in zip(found.items(), p_values, strict=True)
+        for (name, values), p in zip(found.items(), _p_values(found.values()), strict=True)
     ]
+
+
+def _column_shifts(
+    graph: Graph, sets: Sequence[NDArray[np.int64]], columns: Mapping[str, int]
+) -> list[ColumnShift]:
+    """Compare the labeled nodes with random sets in each column."""
+    if not columns:
+        return []
+    found = column_distances(graph.features, list(columns.values()), sets)
+    expected = np.maximum(found[:, 1:].mean(axis=1), ROUNDING)
+    ratios = (found[:, 0] / expected).round(2).tolist()
+    parts = zip(columns, ratios, _p_values(found), strict=True)
+    return sorted((ColumnShift(*part) for part in parts), key=lambda c: (-c.ratio, c.name))
 
 
 def _warnings(found: Diagnosis) -> list[str]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from dcgst.engine.progress import counted
-from dcgst.graph import Graph
+from dcgst.graph import FeatureMatrix, Graph
 from dcgst.numerics.components import smoothed_components
 from dcgst.numerics.neighbors import Neighbors
 from dcgst.shift.cmd import CMDFrom
@@ -65,6 +66,28 @@ def cmd_distances(z: Tensor, sets: NodeSets) -> NDArray[np.float64]:
     """CMD of each set from all nodes in a representation ``(n, d)``."""
     from_all = CMDFrom(z[:: -(-len(z) // MOST_ROWS)])
     return np.array([float(from_all(z[s])) for s in sets])
+
+
+def column_distances(
+    features: FeatureMatrix, widths: Sequence[int], sets: NodeSets
+) -> NDArray[np.float64]:
+    """``(columns, sets)`` distance of the mean of each set from that of all nodes.
+
+    Args:
+        features: ``(n, d)``.
+        widths: number of features of each column; further features are left out.
+        sets: the sets.
+    """
+    n = features.shape[0]
+    rows = np.repeat(np.arange(len(sets)), [len(own) for own in sets])
+    shares = np.repeat([1 / len(own) for own in sets], [len(own) for own in sets])
+    means = sp.csr_array((shares, (rows, np.concatenate(sets))), shape=(len(sets), n)) @ features
+    means = (means.toarray() if sp.issparse(means) else means)[:, : sum(widths)]
+    center = features[:: -(-n // MOST_ROWS)].mean(axis=0)
+    squares = (means - np.asarray(center).reshape(1, -1)[:, : sum(widths)]) ** 2
+    starts = np.cumsum([0, *widths])[:-1]
+    found: NDArray[np.float64] = np.sqrt(np.add.reduceat(squares, starts, axis=1)).T
+    return found
 
 
 def degree_distances(graph: Graph, sets: NodeSets) -> NDArray[np.float64]:

@@ -96,6 +96,12 @@ class Run:
         return [ColumnUse(**stored) for stored in self.info.get("columns_used", [])]
 
     @property
+    def encoder(self) -> FeatureEncoder | None:
+        """How the columns of the node table become features; None without a table."""
+        stored = self.info["encoder"]
+        return FeatureEncoder.from_json(stored) if stored else None
+
+    @property
     def audited(self) -> bool:
         """Whether the validation labels are those of randomly chosen nodes (``--audit``)."""
         return bool(self.info.get("audited"))
@@ -107,12 +113,12 @@ class Run:
 
     def as_input(self) -> Input:
         """The graph with the labels of this run, to be fitted again."""
-        graph, split, stored = self.graph, self.split, self.info["encoder"]
+        graph, split = self.graph, self.split
         if split.val.any() and not self.info.get("validate"):
             graph = graph.with_labels(masks={"train": split.train[0], "val": split.val[0]})
         return Input(
             graph,
-            FeatureEncoder.from_json(stored) if stored else None,
+            self.encoder,
             self.info["spectral"],
             Columns.from_json(self.info["columns"]),
             self.table,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dcgst.evaluate.calibration import expected_calibration_error, reliability
 from dcgst.files import write_text
-from dcgst.insight.diagnosis import DRAWS, Diagnosis, diagnose
+from dcgst.insight.diagnosis import DRAWS, Diagnosis, diagnose_run
 from dcgst.insight.expectation import expectation
 from dcgst.insight.report.charts import BLUE, GRAY, ORANGE, Line, color_of, line_chart
 from dcgst.insight.report.layout import positions, shown_nodes
@@ -58,7 +58,7 @@ def render(
 ) -> str:
     """The HTML page; it needs no other file and no network."""
     if diagnosis is None:
-        diagnosis = diagnose(run.graph, run.chosen_labels)
+        diagnosis = diagnose_run(run)
     return render_template("report.html", **_content(run, evaluation, diagnosis))
 
 

@@ -55,6 +55,11 @@ class FeatureEncoder:
         """Number of features."""
         return sum(column.width for column in self.columns)
 
+    @property
+    def widths(self) -> dict[str, int]:
+        """Number of features of each column, by name."""
+        return {column.name: column.width for column in self.columns}
+
     def transform(self, table: Table) -> NDArray[np.float32] | sp.csr_array:
         """Return the ``(n, d)`` float32 features, CSR if most of them are zero.
 

@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from dcgst.graph import UNKNOWN
 from dcgst.methods.core.row_models import Affine, RowModel
 from dcgst.methods.core.storage import storable
 from dcgst.methods.ensemble.members import SMALLEST, MemberFit
 from dcgst.methods.pooling import confidence_scale
 from dcgst.numerics.graph_tensors import NodeTensors
 from dcgst.numerics.shares import every_kth, mean_probabilities, share_offsets
+from dcgst.shift.selection import ranks
 
 POWER = 4
 """The weight of a member is its left-out accuracy to this power."""
@@ -167,6 +169,34 @@ def combine(
         calibration,
         torch.stack(list(agreement.values())).mean(0),
     )
+
+
+def pseudo_labels(members: Mapping[str, MemberFit], combined: Combination, nodes: Tensor) -> Tensor:
+    """``((K + 1) R, n)`` classes of the confident half of the nodes of each class, else -1.
+
+    The first R are those of the fits to all labels, the others those of the fits without one of K
+    folds. None of them uses the labels of its fold, except for weights and factors.
+
+    Args:
+        members: the fitted members by name.
+        combined: their combination.
+        nodes: ``(R, n)`` bool, the nodes to predict.
+    """
+    found = []
+    count = min(len(fit.parts) for fit in members.values())
+    for number in range(-1, count):
+        own = {
+            name: combined.scales[name].apply(
+                fit.log_proba if number < 0 else fit.parts[number].float()
+            )
+            for name, fit in members.items()
+        }
+        log_proba = combined.calibration.apply(weighted_mean(own, combined.weights))
+        confidence, classes = log_proba.max(-1)
+        counts = torch.zeros_like(log_proba[:, 0]).scatter_add_(1, classes, nodes.float())
+        half = ranks(confidence, nodes, classes) < counts.gather(1, classes) / 2
+        found.append(classes.masked_fill(~(nodes & half), UNKNOWN))
+    return torch.cat(found)
 
 
 def agreements(members: Mapping[str, MemberFit], nodes: Tensor) -> dict[str, Tensor]:

@@ -49,12 +49,14 @@ class MemberFit:
     Attributes:
         log_proba: ``(R, n, C)`` of the fit to all labels.
         left_out: ``(R, m, C)`` of the rows of the task, by fits that did not have their label.
+        parts: ``(K, R, n, C)`` of the fits without each of K folds, in half precision.
         model: predicts nodes of other graphs; None if only the method itself can.
         row_model: predicts the nodes of the same graph that are not in a sample of it.
     """
 
     log_proba: Tensor
     left_out: Tensor
+    parts: Tensor
     model: RowModel | None
     row_model: RowModel | None
 
@@ -114,7 +116,9 @@ def _fit_shared(name: str, member: Method, shared: Shared[Task]) -> MemberFit:
     return fit_member(name, member, shared.get())
 
 
-def fit_member(name: str, member: Method, task: Task) -> MemberFit:
+def fit_member(
+    name: str, member: Method, task: Task, pseudo_labels: Tensor | None = None
+) -> MemberFit:
     """Fit one member to the training labels of each fit, and to all but each fold of them.
 
     All of these fits are computed together.
@@ -123,16 +127,20 @@ def fit_member(name: str, member: Method, task: Task) -> MemberFit:
         name: of the member in this ensemble.
         member: the method.
         task: what it is fitted to.
+        pseudo_labels: ``((K + 1) R, n)`` further training labels of these fits, -1 elsewhere.
     """
     problem, folds = task.problem, task.folds
     checkpoint = problem.checkpoint.within(name)
     count = int(folds.max()) + 1
     labels = [problem.train_labels]
     labels += [problem.train_labels.masked_fill(folds == k, UNKNOWN) for k in range(count)]
+    all_labels = torch.cat(labels)
+    if pseudo_labels is not None:
+        all_labels = torch.maximum(all_labels, pseudo_labels)
     together = replace(
         problem,
         graph=problem.graph.scaled_by(member.scale_features),
-        train_labels=torch.cat(labels),
+        train_labels=all_labels,
         val_labels=problem.val_labels.repeat(count + 1, 1),
         pool=problem.pool.repeat(count + 1, 1),
         seeds=problem.seeds * (count + 1),
@@ -148,7 +156,8 @@ def fit_member(name: str, member: Method, task: Task) -> MemberFit:
         for number, part in enumerate(parts):
             left_out = torch.where(fold == number, part[:, task.rows], left_out)
         model = fitted_model(results[: problem.num_fits])
-        return MemberFit(full, left_out, model, row_model(results, problem.num_fits))
+        halves = log_proba.half()[len(full) :].reshape(-1, *full.shape)
+        return MemberFit(full, left_out, halves, model, row_model(results, problem.num_fits))
 
     # What propagated labels predict is in files already, as a function that cannot be stored.
     return fit() if member.propagates_labels else stored(checkpoint, "fit", fit, problem.device)

@@ -23,11 +23,20 @@ from dcgst.methods.core.result import (
     with_row_model,
 )
 from dcgst.methods.core.row_models import OwnFeatures, RowModel
-from dcgst.methods.ensemble.combination import Combination, CombinedModel, Evidence, combine
-from dcgst.methods.ensemble.members import MemberFit, Task, fit_members, label_folds
+from dcgst.methods.ensemble.combination import (
+    Combination,
+    CombinedModel,
+    Evidence,
+    combine,
+    pseudo_labels,
+)
+from dcgst.methods.ensemble.members import MemberFit, Task, fit_member, fit_members, label_folds
 from dcgst.registry import Registry
 
-DEFAULT = "lp,em,gp,gcn,mlp,cs,sign"
+DEFAULT = "lp,em,gp,gcn,mlp,sign"
+
+STUDENT = "student"
+"""Name of the member that is trained on pseudo-labels of the others."""
 
 ENOUGH_LABELS = 0.5
 """Share of the labels of each class of the fit that another graph must have, so that labels are
@@ -46,6 +55,8 @@ class Ensemble(Method):
               \qquad w_m \propto a_m^4
 
     The factors :math:`\tau_m` and :math:`\tau` maximize the likelihood of the left-out labels.
+    The confident half of the predicted nodes of each class then are pseudo-labels for one more
+    member, the student.
 
     Where training labels are concentrated in few regions of the graph, left-out labels flatter
     whoever copies them. There a training label counts less, the factors follow the agreement of
@@ -71,6 +82,9 @@ class Ensemble(Method):
     members: str | Sequence[str | Method] = param(
         DEFAULT, "methods: names or package.module:Class, comma-separated; in Python also instances"
     )
+    student: str | None = param(
+        "mlp", "method that is trained on pseudo-labels of the members, too; none: no such member"
+    )
     folds: int = param(5, "parts of the labels that are left out in turn", low=2)
     train_on_validation: bool = param(
         True, "the validation labels are training labels, too; else they set the weights only"
@@ -81,20 +95,20 @@ class Ensemble(Method):
 
     @property
     def by_rows(self) -> bool:
-        return all(member.by_rows for member in self.create_members().values())
+        return all(member.by_rows for member in self.all_members().values())
 
     @property
     def fits_sample(self) -> bool:
         return self.by_rows or self.members == DEFAULT
 
     def count_trainings(self, validation: bool = False) -> int:
-        return sum(member.count_trainings() for member in self.create_members().values())
+        return sum(member.count_trainings() for member in self.all_members().values())
 
     def check_values(self) -> None:
         if not isinstance(self.members, str | Sequence):
             raise InputError(f"members must be methods, got {self.members!r}")
         check_settings(replace(self, members=DEFAULT))
-        for member in self.create_members().values():
+        for member in self.all_members().values():
             member.check_values()
 
     def config(self) -> dict[str, Any]:
@@ -121,6 +135,11 @@ class Ensemble(Method):
             raise InputError("an ensemble needs at least one member")
         return found
 
+    def all_members(self) -> dict[str, Method]:
+        """The members and the student by name."""
+        members = self.create_members()
+        return members if self.student is None else {**members, STUDENT: self._create(self.student)}
+
     def _create(self, entry: str | Mapping[str, Any] | Method) -> Method:
         if isinstance(entry, str):
             return self.registry[entry.strip()]()
@@ -135,15 +154,21 @@ class Ensemble(Method):
         """The first line of the docstring of each member."""
         return {
             name: (type(member).__doc__ or "").strip().split("\n")[0]
-            for name, member in self.create_members().items()
+            for name, member in self.all_members().items()
         }
 
     def solve(self, problem: Problem) -> list[Result]:
         members, task = self.members_for(problem), self.make_task(problem)
-        fits = fit_members(members, task)
-        clusters = [name for name, member in members.items() if member.models_all_nodes]
         evidence = self.find_evidence(problem, task)
+        clusters = [name for name, member in members.items() if member.models_all_nodes]
+        student = members.pop(STUDENT, None)
+        fits = fit_members(members, task)
         found = combine(fits, evidence, problem.pool, clusters)
+        if student is not None:
+            members[STUDENT] = student
+            labels = pseudo_labels(fits, found, problem.pool)
+            fits[STUDENT] = fit_member(STUDENT, student, task, labels)
+            found = combine(fits, evidence, problem.pool, clusters)
         results = self.make_results(problem, task, fits, found)
         if problem.graph.complete:
             return results
@@ -152,7 +177,7 @@ class Ensemble(Method):
 
     def members_for(self, problem: Problem) -> dict[str, Method]:
         """The members; on a sample of a large graph, without those that need all edges."""
-        members = self.create_members()
+        members = self.all_members()
         if problem.graph.complete:
             return members
         return {name: member for name, member in members.items() if member.by_rows}
@@ -214,7 +239,7 @@ class Ensemble(Method):
                 raise InputError("the stored model is not that of an ensemble; fit again")
             few = bool((problem.label_counts() < model.label_counts * ENOUGH_LABELS).any())
             members: dict[str, RowModel | None] = {}
-            for name, member in self.create_members().items():
+            for name, member in self.all_members().items():
                 if name not in model.members:  # it was left out of the fit
                     continue
                 absent = member.propagates_labels and few
@@ -233,7 +258,7 @@ class Ensemble(Method):
         return found
 
     def predicts_rows(self, result: Result) -> bool:
-        members = self.create_members()
+        members = self.all_members()
         fitted = {name for model in result.predictors for name in getattr(model, "members", ())}
         return bool(fitted) and all(members[name].by_rows for name in fitted)
 
