@@ -1,8 +1,9 @@
 """Compare rules that weight the members of the ensemble, on stored predictions of each member.
 
-    python benchmarks/weights.py draw FOLDER --runs 10 --first-run 10
+    python benchmarks/weights.py draw FOLDER --runs 5 --first-run 10
     python benchmarks/weights.py fit FOLDER --out OUT --workers 13
     python benchmarks/weights.py compare OUT --members lp,em,gp --constant POWER=8
+    python benchmarks/weights.py ablate OUT > results/ensemble.jsonl
 
 ``draw`` stores graphs and drawn labels, ``fit`` the predictions of all members for some nodes and
 for left-out labels, so that ``compare`` can evaluate a rule in seconds. Rules are chosen on runs 10
@@ -12,6 +13,7 @@ to 29. ``fit`` needs no more libraries than PyTorch, SciPy and scikit-learn.
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
@@ -50,6 +52,7 @@ PAPER = {dataset: RATES[dataset] for dataset in ("cora", "citeseer", "pubmed")}
 PER_CLASS = 10
 VALIDATION = 20
 RUNS = 5
+"""Of those that were drawn, the first."""
 NODES = 300
 """Nodes to predict whose predictions are stored."""
 
@@ -194,6 +197,7 @@ class Forest(Method):
 
 def create(name: str) -> Method:
     """A member by name, or one of the candidates that were tried as members."""
+    name = name.removesuffix("-student")
     if name == "forest":
         return Forest()
     return method("gcn", backbone="sage") if name == "sage" else method(name)
@@ -269,34 +273,66 @@ class Score:
     shares: float
 
 
-def compare(folder: Path, members: list[str], graphs: list[str], **constants: float) -> None:
-    """Print the mean and the worst gap to the best floor for each kind of labels.
+def compare(
+    folder: Path, members: list[str], graphs: list[str], **constants: float
+) -> dict[str, Any]:
+    """Mean and worst gap to the best floor by group of graphs and kind of labels.
 
     Args:
         folder: of stored predictions.
-        members: of the ensemble.
+        members: of the ensemble; a student is called ``mlp-student``.
         graphs: to compare.
         **constants: of :mod:`dcgst.methods.ensemble.combination`, by name.
     """
-    for name, value in constants.items():
-        setattr(combination, name, value)
-    for kind in ("train", "all"):
-        line = [f"{'no' if kind == 'train' else VALIDATION} validation labels"]
+    before = {name: getattr(combination, name) for name in constants}
+    vars(combination).update(constants)
+    found: dict[str, Any] = {}
+    for validation, kind in ((0, "train"), (VALIDATION, "all")):
         scores = {
             (graph, sampler): score(folder / f"{graph}-{sampler}.npz", kind, members)
             for graph in graphs
-            for sampler in samplers_of(graph)
+            for sampler in SAMPLERS
             if (folder / f"{graph}-{sampler}.npz").exists()
         }
         for title, group in GROUPS.items():
             for sampler in SAMPLERS:
                 gaps = [scores[g, sampler].gap for g in group if (g, sampler) in scores]
                 if gaps:
-                    line.append(f"{title} {sampler} {np.mean(gaps):+.2f} ({min(gaps):+.1f})")
+                    key = f"{title} {sampler} {validation}"
+                    found[key] = [round(float(np.mean(gaps)), 2), round(min(gaps), 1)]
         for quantity in ("gap", "f1_gap", "ece", "shares"):
-            mean = np.mean([getattr(own, quantity) for own in scores.values()])
-            line.append(f"{quantity} {mean:+.3f}")
-        print("; ".join(line), flush=True)
+            mean = float(np.mean([getattr(own, quantity) for own in scores.values()]))
+            found[f"{quantity} {validation}"] = round(mean, 3)
+    vars(combination).update(before)
+    return found
+
+
+CHOSEN = (*DEFAULT.split(","), "mlp-student")
+
+VARIANTS: dict[str, tuple[tuple[str, ...], dict[str, float]]] = {
+    "the ensemble": (CHOSEN, {}),
+    **{f"without {name}": (tuple(m for m in CHOSEN if m != name), {}) for name in CHOSEN},
+    **{
+        f"with {name}": ((*CHOSEN, name), {})
+        for name in ("appnp", "cs", "forest", "gcn-student", "sign-student")
+    },
+    "cs instead of the student": ((*CHOSEN[:-1], "cs"), {}),
+    "equal weights": (CHOSEN, {"POWER": 0}),
+    "accuracy to the power of 2": (CHOSEN, {"POWER": 2}),
+    "accuracy to the power of 8": (CHOSEN, {"POWER": 8}),
+    "weight of EM for biased labels 1 instead of 20": (CHOSEN, {"WEIGHT_OF_CLUSTERS": 1}),
+    "weight of EM for biased labels 10 instead of 20": (CHOSEN, {"WEIGHT_OF_CLUSTERS": 10}),
+    "weight of EM for biased labels 50 instead of 20": (CHOSEN, {"WEIGHT_OF_CLUSTERS": 50}),
+    "class shares not corrected": (CHOSEN, {"SHARE_LABELS": 1e9}),
+}
+"""What is compared: members and constants by name."""
+
+
+def ablate(folder: Path, graphs: list[str]) -> None:
+    """Print one JSON object for each variant of the ensemble."""
+    for name, (members, constants) in VARIANTS.items():
+        found = compare(folder, list(members), graphs, **constants)
+        print(json.dumps({"variant": name, **found}), flush=True)
 
 
 def score(path: Path, kind: str, members: list[str]) -> Score:
@@ -340,7 +376,7 @@ def quality(predicted: NDArray[np.int64], truth: NDArray[np.int64]) -> tuple[flo
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("action", choices=("draw", "fit", "compare"))
+    parser.add_argument("action", choices=("draw", "fit", "compare", "ablate"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--out", type=Path, default=Path(".weights"))
     parser.add_argument("--graphs", default=",".join(GRAPHS))
@@ -357,6 +393,9 @@ if __name__ == "__main__":
     elif options.action == "fit":
         students = options.students.split(",") if options.students else []
         fit(options.folder, options.out, names, chosen, students, options.workers)
+    elif options.action == "ablate":
+        ablate(options.folder, names)
     else:
         pairs = dict(pair.split("=") for pair in options.constant)
-        compare(options.folder, chosen, names, **{k: float(v) for k, v in pairs.items()})
+        constants = {key: float(value) for key, value in pairs.items()}
+        print(json.dumps(compare(options.folder, chosen, names, **constants)))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from dcgst.bench.iceberg import iceberg_section
 from dcgst.bench.pages import summary_table
 from dcgst.bench.records import Records
+from dcgst.bench.suite import GROUPS, SAMPLERS
 from dcgst.bench.suite_page import render_suite, suite_summary
 from dcgst.files import write_text
 
@@ -21,6 +23,23 @@ def replace_between(text: str, name: str, content: str) -> str:
     return f"{before}{begin}{content}\n{end}{after}"
 
 
+def ensemble_table(path: Path) -> str:
+    """Gaps of variants of the ensemble, measured by benchmarks/weights.py."""
+    variants = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    regimes = [f"{sampler} {count}" for count in (0, 20) for sampler in SAMPLERS]
+    head = ["", *(f"no validation: {group}" for group in GROUPS)]
+    head += [f"20 labels: {group}" for group in GROUPS]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for own in variants:
+        cells = [
+            " / ".join(f"{own[f'{group} {regime}'][0]:+.1f}" for regime in part)
+            for part in (regimes[:3], regimes[3:])
+            for group in GROUPS
+        ]
+        lines.append("| " + " | ".join([own["variant"], *cells]) + " |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     paper, suite = (Records(ROOT / "results" / f"{name}.jsonl") for name in ("reproduce", "suite"))
     readme = ROOT / "README.md"
@@ -29,6 +48,10 @@ def main() -> None:
     text = replace_between(text, "suite table", suite_summary(suite))
     write_text(readme, text)
     write_text(ROOT / "docs" / "suite.md", render_suite(suite))
+    ensemble = ROOT / "docs" / "methods" / "ensemble.md"
+    table = ensemble_table(ROOT / "results" / "ensemble.jsonl")
+    text = ensemble.read_text(encoding="utf-8")
+    write_text(ensemble, replace_between(text, "ensemble table", table))
     measurements = ROOT / "docs" / "measurements.md"
     text = measurements.read_text(encoding="utf-8")
     section = iceberg_section(Records(ROOT / "results" / "iceberg.jsonl"))

@@ -230,3 +230,36 @@ def test_homophily_is_not_judged_if_one_class_has_most_labels():
     assert found.homophily == pytest.approx(2 / 3)
     assert found.homophily_by_chance > 0.6
     assert found.homophilous is None
+
+
+def test_columns_in_which_labeled_nodes_differ_are_named():
+    rng = np.random.default_rng(0)
+    year, words = rng.normal(size=(300, 1)), rng.normal(size=(300, 5))
+    labels = np.full(300, -1)
+    oldest = np.argsort(year[:, 0])[:20]  # only old papers are labeled
+    labels[oldest] = np.arange(20) % 2
+    pairs = rng.integers(0, 300, (2, 600))
+    graph = Graph.from_edges(pairs, np.hstack([words, year]).astype(np.float32), labels)
+    found = diagnose(graph, columns={"words": 5, "year": 1})
+    assert [column.name for column in found.columns] == ["year", "words"]
+    assert [column.significant for column in found.columns] == [True, False]
+    assert found.columns[0].ratio > 5
+    assert "columns: year (" in found.biased_columns
+    assert diagnose(graph).biased_columns == ""
+    noise = rng.normal(size=(300, 30)).astype(np.float32)  # however many other columns there are
+    wide = replace(graph, features=np.hstack([graph.features, noise]))
+    many = {"words": 5, "year": 1} | {f"noise {number}": 1 for number in range(30)}
+    assert [c.name for c in diagnose(wide, columns=many).columns if c.significant] == ["year"]
+
+
+def test_random_labels_rarely_differ_in_a_column():
+    rng = np.random.default_rng(1)
+    features = rng.normal(size=(200, 4)).astype(np.float32)
+    pairs = rng.integers(0, 200, (2, 400))
+    named = 0
+    for seed in range(20):
+        labels = np.full(200, -1)
+        labels[np.random.default_rng(seed).permutation(200)[:16]] = np.arange(16) % 2
+        graph = Graph.from_edges(pairs, features, labels)
+        named += bool(diagnose(graph, columns=dict.fromkeys("abcd", 1)).biased_columns)
+    assert named <= 4

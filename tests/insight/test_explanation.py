@@ -165,7 +165,7 @@ def test_a_pseudo_label_that_was_kept():
 
 
 def test_a_method_without_pseudo_labels():
-    assert "gcn uses no pseudo-labels." in explain(make_run(method="gcn"), "a").summary
+    assert "gcn has no stages." in explain(make_run(method="gcn"), "a").summary
 
 
 def test_an_unknown_id_is_reported():

@@ -43,6 +43,7 @@ class Purpose(IntEnum):
     FOLDS = 93
     BATCHES = 94
     SAMPLE = 95
+    MEMBER = 96
 
 
 def derive(seed: int, *path: int) -> int:

@@ -79,8 +79,7 @@ class ColumnShift:
         name: of the column.
         ratio: distance of the mean of the labeled nodes from that of all nodes, divided by its mean
             for random node sets of the same size.
-        p: probability that a random set is at least as far away, corrected for the number of
-            columns (Holm).
+        p: probability that some column of a random set has at least this ratio.
     """
 
     name: str
@@ -154,8 +153,8 @@ class Diagnosis:
             return ""
         listed = ", ".join(f"{c.name} ({c.ratio:.1f} times a random sample)" for c in found)
         return (
-            f"Labeled nodes differ from all nodes most in the columns: {listed}. If a column has "
-            f"nothing to do with the classes, leave it out: --ignore {found[0].name}"
+            f"Labeled nodes differ from all nodes most in the columns: {listed}. Leave out those "
+            "that have nothing to do with the classes (--ignore)"
         )
 
     @property
@@ -200,6 +199,8 @@ def diagnose(
     if labeled is None:
         labeled = Split.known_labels(graph).given[0]
     labeled_nodes = np.flatnonzero(labeled)
+    if not labeled_nodes.size:
+        raise InputError("no node is labeled, so there is nothing to diagnose")
     sets = _random_sets(graph, _some(labeled_nodes, seed), seed)
     # Strong components of a symmetric matrix are its components, and need no transposed copy.
     _, component = connected_components(graph.adjacency, connection="strong")
@@ -315,10 +316,13 @@ def _column_shifts(
     if not columns:
         return []
     found = column_distances(graph.features, list(columns.values()), sets)
-    expected = np.maximum(found[:, 1:].mean(axis=1), ROUNDING)
-    ratios = (found[:, 0] / expected).round(2).tolist()
-    parts = zip(columns, ratios, _p_values(found), strict=True)
-    return sorted((ColumnShift(*part) for part in parts), key=lambda c: (-c.ratio, c.name))
+    ratios = found / np.maximum(found[:, 1:].mean(axis=1, keepdims=True), ROUNDING)
+    largest = ratios[:, 1:].max(axis=0)  # of each random set: corrects for the number of columns
+    shifts = [
+        ColumnShift(name, round(float(own), 2), float((1 + (largest >= own).sum()) / len(sets)))
+        for name, own in zip(columns, ratios[:, 0], strict=True)
+    ]
+    return sorted(shifts, key=lambda column: (-column.ratio, column.name))
 
 
 def _warnings(found: Diagnosis) -> list[str]:

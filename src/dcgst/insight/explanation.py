@@ -206,7 +206,7 @@ def _summary(found: Explanation, run: Run) -> list[str]:
 def _candidacy_summary(found: Explanation, run: Run, replicas: int) -> str:
     """Whether and when the node got a pseudo-label."""
     if not run.result.candidates.size:
-        return f"{run.info['method']} uses no pseudo-labels."
+        return f"{run.info['method']} has no stages."
     if not found.candidacies:
         return "It was never among the most confident nodes of its class, so never a candidate."
     selected = [c for c in found.candidacies if c.selected]

@@ -81,6 +81,7 @@ def column_distances(
     n = features.shape[0]
     rows = np.repeat(np.arange(len(sets)), [len(own) for own in sets])
     shares = np.repeat([1 / len(own) for own in sets], [len(own) for own in sets])
+    shares = shares.astype(features.dtype)  # else all features would be copied
     means = sp.csr_array((shares, (rows, np.concatenate(sets))), shape=(len(sets), n)) @ features
     means = (means.toarray() if sp.issparse(means) else means)[:, : sum(widths)]
     center = features[:: -(-n // MOST_ROWS)].mean(axis=0)

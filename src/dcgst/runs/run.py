@@ -72,7 +72,7 @@ class Run:
     @cached_property
     def method(self) -> Method:
         """The fitted method; it can predict on other graphs with the same features."""
-        fitted = METHODS.known(self.info["method"]).from_preset(**self.info["settings"])
+        fitted = METHODS.known(self.info["method"]).from_stored(self.info["settings"])
         fitted.set_params(device="cpu")
         fitted.graph_, fitted.split_, fitted.result_ = self.graph, self.split, self.result
         return fitted
@@ -82,7 +82,7 @@ class Run:
         settings = dict(self.info["settings"])
         if self.info.get("validate"):  # these validation labels were no random sample
             settings.pop("random_validation", None)
-        new = METHODS.known(self.info["method"]).from_preset(**settings)
+        new = METHODS.known(self.info["method"]).from_stored(settings)
         return new.set_params(device="auto")
 
     @property

@@ -145,6 +145,19 @@ class Method(FittedAttributes, ABC):
         return cls(**{**cls.presets[preset], **settings})
 
     @classmethod
+    def from_stored(cls, settings: Mapping[str, Any]) -> Self:
+        """Create the method with settings from a file.
+
+        Objects that the file names must be registered or imported already: a file never decides
+        which module is imported.
+        """
+        for field in dataclasses.fields(cls):
+            registry, value = field.metadata.get("registry"), settings.get(field.name)
+            if registry is not None and isinstance(value, str):
+                registry.known(value)
+        return cls.from_preset(**settings)
+
+    @classmethod
     def nearest_preset(cls, preset: str, labels_per_class: float) -> str:
         """Return ``preset`` if it exists, else the best match among presets ``preset/LABELS``.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -19,10 +20,13 @@ from dcgst.methods.core.row_models import NetworkRows, RowModel
 from dcgst.methods.core.storage import storable, stored
 from dcgst.numerics.graph_tensors import NodeTensors
 
+STUDENT = "student"
+"""Name of the member that is trained on pseudo-labels of the others."""
+
 SMALLEST = 1e-6
 """Probabilities of members are at least this, so that no member alone excludes a class."""
 
-ENOUGH_LABELS = 500
+MAX_LEFT_OUT = 500
 """Folds are left out until so many labels have been; the others are not needed."""
 
 
@@ -87,8 +91,8 @@ def label_folds(
         number[fit, by_class] = torch.arange(len(nodes), device=labels.device) % folds
         counts = torch.bincount(own[nodes])
         number[fit, nodes[(counts[own[nodes]] == 1) & ~always[fit, nodes]]] = UNKNOWN
-    left_out = torch.stack([(number <= last).sum(1) - (number < 0).sum(1) for last in range(folds)])
-    needed = min(folds, 1 + int((left_out.amin(1) < ENOUGH_LABELS).sum()))
+    total = [(number <= last).sum(1) - (number < 0).sum(1) for last in range(folds)]
+    needed = 1 + (torch.stack(total) < MAX_LEFT_OUT).sum(0).clamp_max(folds - 1)[:, None]  # (R, 1)
     number = torch.where(always, number % needed, number)
     return number.masked_fill(number >= needed, UNKNOWN)
 
@@ -143,7 +147,7 @@ def fit_member(
         train_labels=all_labels,
         val_labels=problem.val_labels.repeat(count + 1, 1),
         pool=problem.pool.repeat(count + 1, 1),
-        seeds=problem.seeds * (count + 1),
+        seeds=seeds_of(name, member, problem.seeds) * (count + 1),
         checkpoint=checkpoint,
     )
 
@@ -161,6 +165,14 @@ def fit_member(
 
     # What propagated labels predict is in files already, as a function that cannot be stored.
     return fit() if member.propagates_labels else stored(checkpoint, "fit", fit, problem.device)
+
+
+def seeds_of(name: str, member: Method, seeds: tuple[int, ...]) -> tuple[int, ...]:
+    """The seeds of one member: those of the fits, unless it has a seed or a number of its own."""
+    if member.seed == 0 and name in (member.name, STUDENT):
+        return seeds
+    own = zlib.crc32(name.encode())
+    return tuple(derive(seed, Purpose.MEMBER, member.seed, own) for seed in seeds)
 
 
 def fitted_model(results: Sequence[Result]) -> RowModel | None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
 from dcgst.errors import InputError
+from dcgst.graph import UNKNOWN
 from dcgst.methods.core.base import Method
-from dcgst.methods.core.network import labeled_rows
+from dcgst.methods.core.network import NeuralMethod, labeled_rows
 from dcgst.methods.core.params import check_settings, param
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import (
@@ -30,17 +32,27 @@ from dcgst.methods.ensemble.combination import (
     combine,
     pseudo_labels,
 )
-from dcgst.methods.ensemble.members import MemberFit, Task, fit_member, fit_members, label_folds
+from dcgst.methods.ensemble.members import (
+    STUDENT,
+    MemberFit,
+    Task,
+    fit_member,
+    fit_members,
+    label_folds,
+)
 from dcgst.registry import Registry
 
 DEFAULT = "lp,em,gp,gcn,mlp,sign"
 
-STUDENT = "student"
-"""Name of the member that is trained on pseudo-labels of the others."""
-
-ENOUGH_LABELS = 0.5
+MIN_LABEL_SHARE = 0.5
 """Share of the labels of each class of the fit that another graph must have, so that labels are
 propagated there."""
+
+Member = str | Method
+"""A method, or its name."""
+
+SHARED = ("replicas", "device", "prior", "chunk_size")
+"""Settings that the ensemble has for all members."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -79,10 +91,10 @@ class Ensemble(Method):
     registry: ClassVar[Registry[type[Method]]]
     """Where the names of members are looked up."""
 
-    members: str | Sequence[str | Method] = param(
+    members: str | Sequence[Member] = param(
         DEFAULT, "methods: names or package.module:Class, comma-separated; in Python also instances"
     )
-    student: str | None = param(
+    student: Member | None = param(
         "mlp", "method that is trained on pseudo-labels of the members, too; none: no such member"
     )
     folds: int = param(5, "parts of the labels that are left out in turn", low=2)
@@ -99,53 +111,90 @@ class Ensemble(Method):
 
     @property
     def fits_sample(self) -> bool:
-        return self.by_rows or self.members == DEFAULT
+        """On a sample of a large graph, the default members are used without those that need all
+        edges.
+        """
+        student = self.create_student()
+        default = list(self.create_members()) == DEFAULT.split(",")
+        return self.by_rows or (default and (student is None or student.by_rows))
 
     def count_trainings(self, validation: bool = False) -> int:
-        return sum(member.count_trainings() for member in self.all_members().values())
+        trained = (m for m in self.all_members().values() if isinstance(m, NeuralMethod))
+        return max(1, (self.folds + 1) * sum(member.count_trainings() for member in trained))
 
     def check_values(self) -> None:
         if not isinstance(self.members, str | Sequence):
             raise InputError(f"members must be methods, got {self.members!r}")
-        check_settings(replace(self, members=DEFAULT))
-        for member in self.all_members().values():
+        check_settings(replace(self, members=DEFAULT, student=None))
+        for name, member in self.all_members().items():
             member.check_values()
+            for setting in SHARED:
+                if getattr(member, setting) != getattr(type(member), setting):
+                    raise InputError(
+                        f"{setting} of the member {name} has no effect; set it for the ensemble"
+                    )
 
     def config(self) -> dict[str, Any]:
         """The settings as values that JSON can represent; instances become names and settings."""
         config = super().config()
         if not isinstance(self.members, str):
-            config["members"] = [
-                own if isinstance(own, str) else {self.registry.name_of(type(own)): own.config()}
-                for own in self.members
-            ]
+            config["members"] = [self._describe(own) for own in self.members]
+        if self.student is not None:
+            config["student"] = self._describe(self.student)
         return config
 
+    def _describe(self, member: Member) -> Any:
+        if isinstance(member, str):
+            return member
+        return {self.registry.name_of(type(member)): member.config()}
+
+    @classmethod
+    def from_stored(cls, settings: Mapping[str, Any]) -> Self:
+        members, student = settings.get("members", DEFAULT), settings.get("student", "mlp")
+        if isinstance(members, str):
+            for name in members.split(","):
+                cls.registry.known(name.strip())
+        else:
+            members = tuple(cls._restore(own) for own in members)
+        student = None if student is None else cls._restore(student)
+        return super().from_stored({**settings, "members": members, "student": student})
+
+    @classmethod
+    def _restore(cls, stored: Any) -> Member:
+        """A member as :meth:`config` describes it."""
+        if isinstance(stored, str):
+            cls.registry.known(stored.strip())
+            return stored
+        ((name, settings),) = stored.items()
+        return cls.registry.known(name).from_stored(settings)
+
     def create_members(self) -> dict[str, Method]:
-        """The members by name; a second one of the same name gets a number."""
+        """The members by name, without the student; a second one of a name gets a number."""
         listed = self.members.split(",") if isinstance(self.members, str) else self.members
         found: dict[str, Method] = {}
         for entry in listed:
             member = self._create(entry)
             name, number = member.name, 2
-            while name in found:
+            while name in found or name == STUDENT:
                 name, number = f"{member.name}-{number}", number + 1
             found[name] = member
         if not found:
             raise InputError("an ensemble needs at least one member")
         return found
 
+    def create_student(self) -> Method | None:
+        """The member that is trained on pseudo-labels, if there is one."""
+        return None if self.student is None else self._create(self.student)
+
     def all_members(self) -> dict[str, Method]:
         """The members and the student by name."""
+        student = self.create_student()
         members = self.create_members()
-        return members if self.student is None else {**members, STUDENT: self._create(self.student)}
+        return members if student is None else {**members, STUDENT: student}
 
-    def _create(self, entry: str | Mapping[str, Any] | Method) -> Method:
+    def _create(self, entry: Member) -> Method:
         if isinstance(entry, str):
             return self.registry[entry.strip()]()
-        if isinstance(entry, Mapping):  # as stored in a run folder, which never names a module
-            ((name, settings),) = entry.items()
-            return self.registry.known(name).from_preset(**settings)
         if not isinstance(entry, Method):
             raise InputError(f"a member must be a name or a method, got {entry!r}")
         return entry
@@ -161,10 +210,10 @@ class Ensemble(Method):
         members, task = self.members_for(problem), self.make_task(problem)
         evidence = self.find_evidence(problem, task)
         clusters = [name for name, member in members.items() if member.models_all_nodes]
-        student = members.pop(STUDENT, None)
         fits = fit_members(members, task)
         found = combine(fits, evidence, problem.pool, clusters)
-        if student is not None:
+        student = self.create_student()
+        if student is not None and (problem.graph.complete or student.by_rows):
             members[STUDENT] = student
             labels = pseudo_labels(fits, found, problem.pool)
             fits[STUDENT] = fit_member(STUDENT, student, task, labels)
@@ -177,7 +226,7 @@ class Ensemble(Method):
 
     def members_for(self, problem: Problem) -> dict[str, Method]:
         """The members; on a sample of a large graph, without those that need all edges."""
-        members = self.all_members()
+        members = self.create_members()
         if problem.graph.complete:
             return members
         return {name: member for name, member in members.items() if member.by_rows}
@@ -212,13 +261,17 @@ class Ensemble(Method):
         z = problem.graph.propagated["PageRank"].expand(problem.num_fits, -1, -1)
         reasons = [f"{len(fits)} members fitted"] * problem.num_fits
         results = results_without_stages(problem, proba, z, reasons)
-        accuracy = left_out_accuracy(problem.train_labels[:, task.rows], found.left_out).tolist()
+        left_out = problem.train_labels.masked_fill(task.folds < 0, UNKNOWN)[:, task.rows]
+        accuracy = left_out_accuracy(left_out, found.left_out).tolist()
         agreement = found.agreement.tolist()
         results = [
             replace(
                 result,
                 member_weights={name: float(own[fit]) for name, own in found.weights.items()},
-                expectation={LEFT_OUT: accuracy[fit], AGREEMENT: agreement[fit]},
+                expectation={
+                    **({} if math.isnan(accuracy[fit]) else {LEFT_OUT: accuracy[fit]}),
+                    AGREEMENT: agreement[fit],
+                },
             )
             for fit, result in enumerate(results)
         ]
@@ -237,7 +290,7 @@ class Ensemble(Method):
         for number, model in enumerate(result.predictors):
             if not isinstance(model, CombinedModel):
                 raise InputError("the stored model is not that of an ensemble; fit again")
-            few = bool((problem.label_counts() < model.label_counts * ENOUGH_LABELS).any())
+            few = bool((problem.label_counts() < model.label_counts * MIN_LABEL_SHARE).any())
             members: dict[str, RowModel | None] = {}
             for name, member in self.all_members().items():
                 if name not in model.members:  # it was left out of the fit
@@ -277,6 +330,6 @@ def combined_model(
 
 
 def left_out_accuracy(labels: Tensor, log_proba: Tensor) -> Tensor:
-    """``(R,)`` accuracy of ``(R, m, C)`` predictions for labels ``(R, m)``, -1 elsewhere."""
+    """``(R,)`` accuracy of predictions ``(R, m, C)`` for labels ``(R, m)``, nan without labels."""
     right = (log_proba.argmax(-1) == labels) & (labels >= 0)
     return right.sum(1) / (labels >= 0).sum(1)

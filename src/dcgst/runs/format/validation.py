@@ -114,7 +114,7 @@ def check_info(info: Mapping[str, Any]) -> None:
         encoder.check()
     if info["method"] in METHODS:  # the backbone may be of another package: it is not resolved here
         settings = {key: value for key, value in info["settings"].items() if key != "backbone"}
-        METHODS[info["method"]].from_preset(**settings).check_values()
+        METHODS[info["method"]].from_stored(settings).check_values()
 
 
 def check_arrays(arrays: Mapping[str, NDArray[Any]], graph: Graph) -> None:
