@@ -15,7 +15,9 @@ from dcgst.methods import DCGST, GCN, Ensemble
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.dcgst import method
 from dcgst.methods.dcgst.candidates import Candidates, find_candidates
+from dcgst.methods.dcgst.representation import propagated_features
 from dcgst.methods.dcgst.teacher import Teacher
+from dcgst.shift.cmd import labeled_shift
 from dcgst.splits import Split, sample
 from tests.methods.helpers import problem_of, ring_problem, selection_of
 
@@ -48,9 +50,9 @@ class TestStages:
         """K = 4 (1 + λ)^(s - 1): there are four labels per class."""
         seen = []
 
-        def recorded(problem, log_proba, num_candidates, class_balance):
+        def recorded(problem, log_proba, num_candidates, class_balance, budget):
             seen.append(float(num_candidates))
-            return find_candidates(problem, log_proba, num_candidates, class_balance)
+            return find_candidates(problem, log_proba, num_candidates, class_balance, budget)
 
         monkeypatch.setattr(method, "find_candidates", recorded)
         quick(growth=growth, stage_patience=9).solve(problem)
@@ -124,9 +126,9 @@ class TestStart:
         """Logits of the teacher after each stage, and of the student before its training."""
         teachers, students = [], []
 
-        def recorded(problem, log_proba, num_candidates, class_balance):
+        def recorded(problem, log_proba, num_candidates, class_balance, budget):
             teachers.append(log_proba)
-            return find_candidates(problem, log_proba, num_candidates, class_balance)
+            return find_candidates(problem, log_proba, num_candidates, class_balance, budget)
 
         monkeypatch.setattr(method, "find_candidates", recorded)
         monkeypatch.setattr(
@@ -156,6 +158,74 @@ def test_student_is_trained_on_the_last_labels(problem, monkeypatch):
     np.testing.assert_array_equal(labeled.numpy(), result.labeled_stage >= 0)
     last = result.candidates[(result.candidates["stage"] == 3) & result.candidates["selected"]]
     np.testing.assert_array_equal(seen[0][0].numpy()[last["node"]], last["label"])
+
+
+def test_student_labels_may_be_those_of_the_lowest_shift(small, one_run, monkeypatch):
+    seen = []
+    monkeypatch.setattr(DCGST, "train_student", lambda self, _, labels, __: seen.append(labels))
+    settings = {"stage_patience": 9, "max_stages": 5, "lr": 0.05}
+    problem = problem_of(small, one_run)
+    (result,) = quick(student_labels="shift", **settings).solve(problem)
+    shifts = [record["cmd"] for record in result.history[1:]]
+    lowest = 1 + int(np.argmin(shifts))
+    chosen = result.candidates[result.candidates["selected"]]
+    of_stage = chosen[chosen["stage"] == lowest]
+    labels = seen[0][0].numpy()
+    np.testing.assert_array_equal(labels[of_stage["node"]], of_stage["label"])
+    assert (labels >= 0).sum() == len(of_stage) + int(one_run.train[0].sum())
+    np.testing.assert_array_equal(result.labeled_stage >= 0, labels >= 0)
+
+
+def test_k_may_grow_by_an_increment(problem, monkeypatch):
+    """Algorithm 1: K is incremented by (1 + λ) K."""
+    seen = []
+
+    def recorded(problem, log_proba, num_candidates, class_balance, budget):
+        seen.append(float(num_candidates))
+        return find_candidates(problem, log_proba, num_candidates, class_balance, budget)
+
+    monkeypatch.setattr(method, "find_candidates", recorded)
+    quick(growth=0.5, growth_rule="increment", stage_patience=9).solve(problem)
+    assert seen == pytest.approx([4, 10, 25])
+
+
+@pytest.mark.parametrize("name", ["hidden", "tanh", "softmax", "propagated"])
+@pytest.mark.parametrize("support", ["range", "one"])
+def test_shift_is_measured_in_the_chosen_representation(small, one_run, name, support):
+    fitted = quick(representation=name, support=support, max_stages=1).fit(small, one_run)
+    problem = problem_of(small, one_run)
+    if name == "propagated":  # the only one that training does not change
+        z = propagated_features(problem)
+        assert float(z.abs().max()) == pytest.approx(1)
+        labeled = problem.train_labels >= 0
+        expected = labeled_shift(z[None], labeled, problem.pool, fitted.cmd_support)
+        assert fitted.history_[0]["cmd"] == pytest.approx(float(expected), rel=1e-3)
+        assert fitted.history_[1]["cmd_before"] == pytest.approx(float(expected), rel=1e-3)
+    assert np.isfinite([record["cmd"] for record in fitted.history_]).all()
+
+
+@pytest.mark.parametrize(
+    ("best_teacher", "expected"), [("shift", "lowest shift"), ("last", "last stage")]
+)
+def test_the_student_may_start_from_another_teacher(
+    small, one_run, monkeypatch, best_teacher, expected
+):
+    teachers, students = [], []
+
+    def recorded(problem, log_proba, num_candidates, class_balance, budget):
+        teachers.append(log_proba)
+        return find_candidates(problem, log_proba, num_candidates, class_balance, budget)
+
+    monkeypatch.setattr(method, "find_candidates", recorded)
+    monkeypatch.setattr(
+        DCGST, "train_student", lambda _, student, *__: students.append(student.predict())
+    )
+    settings = {"backbone": "gcn", "lr": 0.3, "max_stages": 4, "stage_patience": 9}
+    problem = problem_of(small, one_run)
+    (result,) = quick(best_teacher=best_teacher, **settings).solve(problem)
+    shifts = [record["cmd"] for record in result.history[1:]]
+    number = int(np.argmin(shifts)) if expected == "lowest shift" else 3
+    torch.testing.assert_close(students[0].logits, teachers[number])
 
 
 class TestEdgePredictor:

@@ -140,7 +140,7 @@ class TestSelect:
     def test_largest_relaxed_selection_is_selected(self, class_balance, expected, monkeypatch):
         """The least confident candidates have the largest q."""
         q = torch.tensor([[0.0, 0.5, 0.9, 1.0, 1.0, 0.1, 0.8, 0.7, 0.6, 1.0, 1.0, 1.0]])
-        monkeypatch.setattr(module, "relaxed_selection", lambda *_: q)
+        monkeypatch.setattr(module, "relaxed_selection", lambda *_, **__: q)
         selection = self.select(class_balance=class_balance)
         assert self.nodes(selection.selected) == expected
         assert torch.equal(selection.selection_score, q)
@@ -167,7 +167,7 @@ class TestNERWeight:
     def ner_term(self, monkeypatch, **settings) -> torch.Tensor:
         seen = []
 
-        def recorded(objective, candidates, budget):
+        def recorded(objective, candidates, budget, *, penalty):
             seen.append((objective, candidates, budget))
             return torch.zeros_like(objective.ner_term)
 
@@ -176,8 +176,9 @@ class TestNERWeight:
         found = find_candidates(
             problem, draw(2, 1, 12, 3), torch.tensor([3.0]), method.class_balance
         )
-        self.ner = draw(1, 1, 12)
+        self.ner = getattr(self, "factor", 1.0) * draw(1, 1, 12)
         candidates = replace(found, ner=self.ner, budget=torch.tensor([4.0]))
+        self.candidates = candidates
         method.score_candidates(problem, candidates, z, stage=1)
         ((objective, seen_candidates, seen_budget),) = seen
         assert objective.z is z
@@ -197,3 +198,32 @@ class TestNERWeight:
 
     def test_without_ner_only_the_shift_counts(self, monkeypatch):
         assert not self.ner_term(monkeypatch, ner_weight=0.0).any()
+
+    def test_relative_terms_are_in_the_unit_of_the_shift(self, monkeypatch):
+        """For a random half of the candidates, γ·NER equals γ times the CMD."""
+        settings = {"ner_reduction": "relative", "ner_weight": 0.7, "error_weight": 0.3}
+        term = self.ner_term(monkeypatch, **settings)
+        half = self.candidates.random_half()
+        problem = twelve_nodes()
+        labeled, nothing = problem.train_labels >= 0, torch.zeros(1, 12)
+        objective = SelectionObjective(draw(0, 1, 12, 2), labeled, problem.pool, nothing)
+        sign = (half * self.ner).sum().sign()  # of the sum of NER, which may be negative
+        expected = (0.7 * sign - 0.3) * objective.value(half)
+        torch.testing.assert_close((half * term).sum(1), expected)
+
+    def test_relative_selection_does_not_depend_on_the_unit_of_ner(self, monkeypatch):
+        term = self.ner_term(monkeypatch, ner_reduction="relative", ner_weight=0.7)
+        assert term.abs().max() > 0
+        self.factor = 100.0
+        again = self.ner_term(monkeypatch, ner_reduction="relative", ner_weight=0.7)
+        torch.testing.assert_close(term, again)
+
+
+def test_a_budget_in_total_is_smaller_than_one_for_each_class():
+    problem, logits, k = twelve_nodes(), draw(2, 1, 12, 3), torch.tensor([4.0])
+    for balance in ("none", "uniform"):
+        by_class = find_candidates(problem, logits, k, balance, "class")
+        total = find_candidates(problem, logits, k, balance, "total")
+        assert torch.equal(by_class.mask, total.mask)
+        assert float(total.budget) < float(by_class.budget)
+    assert float(find_candidates(problem, logits, k, "none", "total").budget) == 2

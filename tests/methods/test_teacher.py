@@ -197,13 +197,22 @@ class TestSettings:
     def test_temperature_is_that_of_the_sampling(self, problem, monkeypatch):
         seen = []
 
-        def recorded(logits, streams, temperature):
-            seen.append(temperature)
+        def recorded(logits, streams, temperature, noise):
+            seen.append((temperature, noise))
             return 0 * logits
 
         monkeypatch.setattr(module, "sample_edges", recorded)
-        loss_of(make(problem, edge_temperature=0.7))
-        assert seen == [0.7]
+        loss_of(make(problem, edge_temperature=0.7, edge_noise="gumbel"))
+        assert seen == [(0.7, "gumbel")]
+
+    def test_without_reconstruction_the_loss_has_no_cross_entropy_of_edges(self, problem):
+        """With β only on the BCE, it is the loss without an edge predictor's weight."""
+        settings = {"predictor_weight": 0.5, "cmd_weight": 0.0}
+        with_bce = loss_of(make(problem, **settings))
+        without = loss_of(make(problem, edge_reconstruction=False, **settings))
+        zero = loss_of(make(problem, predictor_weight=0.0, cmd_weight=0.0))
+        torch.testing.assert_close(without, zero)
+        assert (with_bce > without).all()
 
     def test_numbers_of_nodes_and_pairs_are_those_of_the_list(self, problem):
         """Each of the ten nodes has nine possible partners."""

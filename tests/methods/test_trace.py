@@ -11,6 +11,7 @@ from dcgst.methods.core.trace import Trace
 from tests.methods.helpers import cmd_by_hand, ring_problem, selection_of
 
 LABELS = [[0, 1, -1, -1], [0, -1, -1, 1]]
+SHIFT = torch.tensor([0.5, 0.5])
 BOTH = torch.tensor([True, True])
 Z = torch.tensor([[[0.0], [1.0], [2.0], [4.0]]] * 2)
 
@@ -58,14 +59,11 @@ class TestTrace:
         trace = Trace(ring_problem(LABELS), Z)
         selection = selection_of([[0, 0, 1, 1]] * 2, [[0, 0, 1, 0]] * 2, [[0, 0, 1, 1]] * 2)
         labels = torch.tensor([[0, 1, 1, -1], [0, -1, 1, 1]])
-        cmd = trace.record(1, selection, labels, Z, BOTH)
-        # All labels of run 0 are at 0, 1 and 2; its pool is at 2 and 4.
-        expected = cmd_by_hand(np.array([[0.0], [1], [2]]), np.array([[2.0], [4]]), support=4)
-        assert float(cmd[0]) == pytest.approx(expected)
+        before, after = torch.tensor([0.5, 0.6]), torch.tensor([0.25, 0.75])
+        trace.record(1, selection, labels, before, after, BOTH)
         record = trace.history[0][1]
         assert (record["stage"], record["labeled"], record["candidates"]) == (1, 3, 2)
-        assert record["cmd"] == pytest.approx(expected)
-        assert record["cmd_before"] == pytest.approx(trace.history[0][0]["cmd"])
+        assert (record["cmd_before"], record["cmd"]) == (0.5, 0.25)
         assert [p.tolist() for p in trace.predictions[0]] == [[0, 0, 1, 1]]
         assert trace.candidates(0)["node"].tolist() == [2, 3]
 
@@ -73,7 +71,7 @@ class TestTrace:
         trace = Trace(ring_problem(LABELS), Z)
         selection = selection_of([[0, 0, 1, 1]] * 2, [[0, 0, 1, 0]] * 2)
         labels = torch.tensor(LABELS)
-        trace.record(1, selection, labels, Z, torch.tensor([False, True]))
+        trace.record(1, selection, labels, SHIFT, SHIFT, torch.tensor([False, True]))
         assert [len(records) for records in trace.history] == [1, 2]
         assert [len(trace.candidates(run)) for run in (0, 1)] == [0, 1]
         assert [len(found) for found in trace.predictions] == [0, 1]
@@ -82,16 +80,16 @@ class TestTrace:
         events = []
         trace = Trace(ring_problem(LABELS, callbacks=[events.append]), Z)
         selection = selection_of([[0, 0, 1, 1]] * 2, [[0, 0, 1, 0]] * 2)
-        trace.record(1, selection, torch.tensor(LABELS), Z, torch.tensor([False, True]))
+        trace.record(1, selection, torch.tensor(LABELS), SHIFT, SHIFT, torch.tensor([False, True]))
         assert events == [StageEnd(1, [trace.history[1][1]])]
-        trace.record(2, selection, torch.tensor(LABELS), Z, BOTH)
+        trace.record(2, selection, torch.tensor(LABELS), SHIFT, SHIFT, BOTH)
         assert events[1] == StageEnd(2, [trace.history[0][1], trace.history[1][2]])
 
     def test_discard_after_removes_later_stages_of_one_run(self):
         trace = Trace(ring_problem(LABELS), Z)
         selection = selection_of([[0, 0, 1, 1]] * 2, [[0, 0, 1, 0]] * 2)
         for stage in (1, 2, 3):
-            trace.record(stage, selection, torch.tensor(LABELS), Z, BOTH)
+            trace.record(stage, selection, torch.tensor(LABELS), SHIFT, SHIFT, BOTH)
         trace.discard_after(fit=0, stage=1)
         assert [record["stage"] for record in trace.history[0]] == [0, 1]
         assert set(trace.candidates(0)["stage"]) == {1}

@@ -129,3 +129,12 @@ def test_training_separates_connected_from_unconnected_pairs():
         optimizer.step()
     log_odds = pair_logits(predictor(x, operator), torch.tensor([[0, 3], [7, 9], [1, 8], [5, 11]]))
     assert (log_odds[:, :2].min(1).values > log_odds[:, 2:].max(1).values).all()
+
+
+def test_gumbel_noise_samples_an_edge_with_the_printed_probability():
+    """1 - exp(-M) for M = 0.5 and 0.9."""
+    share = torch.tensor([[0.5, 0.9]])
+    logits = (share / (1 - share)).log().expand(20_000, 2).reshape(1, -1)
+    sampled = sample_edges(logits, Streams([0]), 1.2, "gumbel").view(-1, 2)
+    expected = 1 - (-share[0]).exp()
+    torch.testing.assert_close(sampled.mean(0), expected, atol=0.015, rtol=0)

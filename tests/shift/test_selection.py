@@ -239,3 +239,17 @@ class TestSelectTop:
             budget = torch.tensor([count])
             chosen = select_top(torch.ones(1, n), confidence, everyone(n), budget)
             assert torch.equal(chosen.nonzero()[:, 1], torch.arange(n - count, n))
+
+
+def test_a_penalty_bounds_the_sum_from_above_only():
+    z = draw(0, 1, 30, 2)
+    labeled, candidates = mask(30, *range(4)), mask(30, *range(4, 24))
+    budget = torch.tensor([5.0])
+    nothing = torch.zeros(1, 30)
+    objective = SelectionObjective(z, labeled, ~labeled, nothing)
+    fixed = relaxed_selection(objective, candidates, budget)
+    bounded = relaxed_selection(objective, candidates, budget, penalty=True)
+    assert float(fixed.sum()) == pytest.approx(5, abs=1e-3)
+    assert abs(float(bounded.sum()) - 5) > 1e-2
+    greedy = SelectionObjective(z, labeled, ~labeled, 100 * candidates.float())
+    assert float(relaxed_selection(greedy, candidates, budget, penalty=True).sum()) > 19

@@ -55,23 +55,29 @@ def pair_logits(factors: Tensor, pairs: Tensor) -> Tensor:
     return (ends[0] * ends[1]).sum(-1).view(replicas, -1)
 
 
-def sample_edges(logits: Tensor, streams: Streams, temperature: float = 1.2) -> Tensor:
+def sample_edges(
+    logits: Tensor, streams: Streams, temperature: float = 1.2, noise: str = "logistic"
+) -> Tensor:
     r"""Sample each edge as 1 or 0, with the gradient of the relaxed sample (straight-through).
 
     .. math:: a = \lfloor \sigma((\ell + G) / \tau) + \tfrac12 \rfloor
 
-    G is logistic noise, so that an edge is sampled with probability :math:`\sigma(\ell)`. (The
-    paper's formula as printed, :math:`\log \sigma(\ell)` plus one Gumbel variate, would sample it
-    with probability :math:`1 - e^{-\sigma(\ell)}`, at most .63.)
+    With logistic noise G, an edge is sampled with probability :math:`\sigma(\ell)`. The paper's
+    formula as printed has :math:`\log \sigma(\ell)` in place of :math:`\ell` and one Gumbel
+    variate G, which samples an edge with probability :math:`1 - e^{-\sigma(\ell)}`, at most .63.
 
     Args:
         logits: ``(R, P)`` log-odds ℓ.
         streams: random streams.
         temperature: τ.
+        noise: ``logistic`` or ``gumbel``.
     """
     eps = torch.finfo(logits.dtype).eps
     uniform = streams.uniform(logits.shape[1]).clamp(eps, 1 - eps)
-    noisy = logits + uniform.log() - (-uniform).log1p()
+    if noise == "gumbel":
+        noisy = F.logsigmoid(logits) - (-uniform.log()).log()
+    else:
+        noisy = logits + uniform.log() - (-uniform).log1p()
     relaxed = (noisy / temperature).sigmoid()
     return relaxed + ((relaxed > 0.5).to(relaxed.dtype) - relaxed).detach()
 

@@ -99,15 +99,16 @@ class CMDFrom:
         return torch.stack(means)
 
 
-def labeled_shift(z: Tensor, labeled: Tensor, pool: Tensor) -> Tensor:
+def labeled_shift(z: Tensor, labeled: Tensor, pool: Tensor, support: float | None = None) -> Tensor:
     """``(R,)`` CMD between labeled and pool nodes in a representation ``(R, n, d)``.
 
     Args:
         z: ``(R, n, d)``.
         labeled: ``(R, n)`` bool.
         pool: ``(R, n)`` bool; where it is empty, the shift is zero.
+        support: :math:`|b-a|`, see :func:`cmd`.
     """
-    distance = cmd(z, z, labeled.to(z.dtype), pool.to(z.dtype))
+    distance = cmd(z, z, labeled.to(z.dtype), pool.to(z.dtype), support=support)
     return torch.where(pool.any(1), distance, 0.0)
 
 
@@ -137,10 +138,18 @@ class WeightedCMD:
         target: ``(R, n)`` weights of the sample to compare with.
         fixed: ``(R, n)`` weights of the fixed members.
         moments: the highest moment.
+        support: :math:`|b-a|`, see :func:`cmd`.
     """
 
     def __init__(
-        self, z: Tensor, nodes: Tensor, *, target: Tensor, fixed: Tensor, moments: int = 5
+        self,
+        z: Tensor,
+        nodes: Tensor,
+        *,
+        target: Tensor,
+        fixed: Tensor,
+        moments: int = 5,
+        support: float | None = None,
     ) -> None:
         self.moments, self.width = moments, z.shape[-1]
         # c_k = sum over j of (k over j) m_j (-mean)^(k-j)
@@ -149,7 +158,7 @@ class WeightedCMD:
             for j in range(k + 1):
                 self.binomial[k - 2, j, k - j] = comb(k, j)
         z = z.detach()
-        scale = value_range(z, z)
+        scale = value_range(z, z) if support is None else z.new_full((len(z),), support)
         centered, _, share = _center(z, target)
         scaled = centered / scale[:, None, None]
         self.target = _raw_moments(share, scaled, moments)  # mean zero: raw moments are central

@@ -59,18 +59,20 @@ class SelectionObjective:
         z: ``(R, n, d)`` the embedding Z.
         labeled: ``(R, n)`` bool, the training labels :math:`V_L`.
         pool: ``(R, n)`` bool, the nodes to predict U, candidates included.
-        ner_term: ``(R, n)`` γ·NER of each node, divided by δ if the NER of a set is a mean.
+        ner_term: ``(R, n)`` γ·NER of each node, in the unit of the CMD.
+        support: :math:`|b-a|` of the CMD; None for the range of Z.
     """
 
     z: Tensor
     labeled: Tensor
     pool: Tensor
     ner_term: Tensor
+    support: float | None = None
 
     def cmd_of(self, nodes: Tensor) -> WeightedCMD:
         """The CMD as a function of weights on the given nodes ``(R, k)``."""
         pool, labeled = self.pool.to(self.z.dtype), self.labeled.to(self.z.dtype)
-        return WeightedCMD(self.z, nodes, target=pool, fixed=labeled)
+        return WeightedCMD(self.z, nodes, target=pool, fixed=labeled, support=self.support)
 
     def value(self, subset: Tensor) -> Tensor:
         """``(R,)`` the objective of a subset, a mask or weights ``(R, n)``."""
@@ -84,18 +86,21 @@ def relaxed_selection(
     candidates: Tensor,
     budget: Tensor,
     *,
+    penalty: bool = False,
     steps: int = STEPS,
     lr: float = 0.1,
 ) -> Tensor:
     r"""Minimize the objective over :math:`q \in [0,1]^{|C|}, \lVert q\rVert_1 = \delta`.
 
-    Projected gradient descent with momentum. Departure 7: the paper adds the penalty
-    :math:`\max(0, \lVert q\rVert_1 - \delta)` and clips, which bounds the sum from above only.
+    Projected gradient descent with momentum.
 
     Args:
         objective: what to minimize.
         candidates: ``(R, n)`` bool.
         budget: ``(R,)`` δ, the number of nodes to select.
+        penalty: add :math:`\max(0, \lVert q\rVert_1 - \delta)` and clip q, as printed in the paper,
+            which bounds the sum from above only. Else the sum is fixed by a projection
+            (departure 7).
         steps: gradient steps.
         lr: largest change of q in the first step; it decreases linearly.
 
@@ -119,15 +124,17 @@ def relaxed_selection(
     def step() -> Tensor:
         point = q.detach().clone().requires_grad_(True)
         value = distance(point) - (ner_term * point).sum(1)
+        if penalty:
+            value = value + (point.sum(1) - budget).clamp_min(0)
         (gradient,) = torch.autograd.grad(value.sum(), point)
         with torch.no_grad():
             gradient = gradient.masked_fill(~inside, 0)
-            # A common offset does not change the selection: the sum of q is fixed.
-            gradient = (gradient - gradient.sum(1, keepdim=True) / count[:, None]) * inside
+            if not penalty:  # the sum of q is fixed, so a common offset changes nothing
+                gradient = (gradient - gradient.sum(1, keepdim=True) / count[:, None]) * inside
             velocity.mul_(0.9).add_(gradient)
             largest = velocity.abs().amax(1, keepdim=True).clamp_min(torch.finfo(q.dtype).tiny)
             moved = (q - lr * (1 - done / steps) * velocity / largest).clamp(0, 1) * inside
-            q.copy_(project_to_budget(moved, inside, budget))
+            q.copy_(moved if penalty else project_to_budget(moved, inside, budget))
             done.add_(1)
         return q
 

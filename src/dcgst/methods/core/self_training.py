@@ -13,6 +13,7 @@ from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result, make_results
 from dcgst.methods.core.trace import NOT_LABELED, TRAINING_LABEL, Selection, Trace
 from dcgst.nn.base import Backbone
+from dcgst.shift.cmd import labeled_shift
 
 
 class PseudoLabels:
@@ -65,6 +66,7 @@ class StopRule:
         stage: number of the current stage, from 1.
         active: ``(R,)`` bool, fits that have not stopped.
         reasons: one per fit, set when it stops.
+        lowest_stage: ``(R,)`` the stage with the lowest shift, 0 before the first.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class StopRule:
         self.reasons = ["no pseudo-labels"] * fits
         self._lowest = torch.full((fits,), float("inf"), device=device)
         self._waited = torch.zeros(fits, dtype=torch.long, device=device)
+        self.lowest_stage = torch.zeros(fits, dtype=torch.long, device=device)
 
     def update(self, cmd: Tensor, all_labeled: Tensor) -> None:
         """Finish the current stage.
@@ -86,6 +89,7 @@ class StopRule:
         """
         lower = cmd < self._lowest
         self._lowest = torch.where(lower, cmd, self._lowest)
+        self.lowest_stage = torch.where(lower & self.active, self.stage, self.lowest_stage)
         self._waited = torch.where(lower, 0, self._waited + 1)
         if self.patience is not None:
             self._stop(
@@ -113,6 +117,7 @@ class SelfTraining:
         max_stages: see :class:`StopRule`.
         patience: see :class:`StopRule`.
         accumulate: see :class:`PseudoLabels`.
+        support: :math:`|b-a|` of the shift, see :func:`~dcgst.shift.cmd.cmd`.
     """
 
     def __init__(
@@ -123,11 +128,12 @@ class SelfTraining:
         max_stages: int,
         patience: int | None = None,
         accumulate: bool = False,
+        support: float | None = None,
     ) -> None:
-        self.problem = problem
+        self.problem, self.support = problem, support
         self.pseudo_labels = PseudoLabels(problem.train_labels, accumulate)
         self.stop_rule = StopRule(problem.num_fits, max_stages, patience, str(problem.device))
-        self.trace = Trace(problem, z)
+        self.trace = Trace(problem, z, support)
 
     @property
     def labels(self) -> Tensor:
@@ -144,18 +150,31 @@ class SelfTraining:
         """``(R,)`` bool, fits that have not stopped."""
         return self.stop_rule.active
 
-    def finish_stage(self, selection: Selection, z: Tensor) -> None:
+    def finish_stage(self, selection: Selection, z: Tensor) -> Tensor:
         """Apply the selected pseudo-labels, record the stage, and update the stop rule.
 
         Args:
             selection: candidates and selected nodes.
             z: ``(R, n, d)`` the embedding that the selection is based on.
+
+        Returns:
+            ``(R,)`` the shift of the labels after the stage.
         """
         active = self.active
         self.pseudo_labels.apply(self.stage, selection, active)
-        cmd = self.trace.record(self.stage, selection, self.labels, z, active)
-        all_labeled = ~((self.labels < 0) & self.problem.pool).any(1)
-        self.stop_rule.update(cmd, all_labeled)
+        pool = self.problem.pool
+        before = labeled_shift(z, self.problem.train_labels >= 0, pool, self.support)
+        after = labeled_shift(z, self.labels >= 0, pool, self.support)
+        self.trace.record(self.stage, selection, self.labels, before, after, active)
+        all_labeled = ~((self.labels < 0) & pool).any(1)
+        self.stop_rule.update(after, all_labeled)
+        return after
+
+    def labels_of_lowest_shift(self) -> Tensor:
+        """``(R, n)`` the labels after the stage with the lowest shift of each fit."""
+        for fit, stage in enumerate(self.stop_rule.lowest_stage.tolist()):
+            self.pseudo_labels.restore(fit, stage)
+        return self.labels
 
     def restore(self, stages: Tensor) -> None:
         """Set each fit back to the given stage ``(R,)``; later stages are discarded."""

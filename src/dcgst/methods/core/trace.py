@@ -106,12 +106,13 @@ class Trace:
     Args:
         problem: the input.
         z: ``(R, n, d)`` the embedding in which the shift is measured.
+        support: :math:`|b-a|` of the shift, see :func:`~dcgst.shift.cmd.cmd`.
     """
 
-    def __init__(self, problem: Problem, z: Tensor) -> None:
+    def __init__(self, problem: Problem, z: Tensor, support: float | None = None) -> None:
         self.problem = problem
         labeled = problem.train_labels >= 0
-        cmd = labeled_shift(z, labeled, problem.pool)
+        cmd = labeled_shift(z, labeled, problem.pool, support)
         self.history: list[list[dict[str, float]]] = [
             [{"stage": 0, "labeled": count, "cmd": value}]
             for count, value in zip(labeled.sum(1).tolist(), cmd.tolist(), strict=True)
@@ -121,28 +122,29 @@ class Trace:
         self.predictions: list[list[NDArray[np.int16]]] = [[] for _ in problem.seeds]
 
     def record(
-        self, stage: int, selection: Selection, labels: Tensor, z: Tensor, active: Tensor
-    ) -> Tensor:
+        self,
+        stage: int,
+        selection: Selection,
+        labels: Tensor,
+        before: Tensor,
+        after: Tensor,
+        active: Tensor,
+    ) -> None:
         """Record a stage for all active fits, and call the callbacks.
 
         Args:
             stage: its number, from 1.
             selection: candidates and selected nodes.
             labels: ``(R, n)`` the labels after the stage.
-            z: ``(R, n, d)`` the embedding in which shift is measured.
+            before: ``(R,)`` shift of the training labels alone, in the embedding of this stage.
+            after: ``(R,)`` shift of the labels after the stage.
             active: ``(R,)`` bool.
-
-        Returns:
-            ``(R,)`` the shift of these labels.
         """
-        pool = self.problem.pool
-        before = labeled_shift(z, self.problem.train_labels >= 0, pool)
-        cmd = labeled_shift(z, labels >= 0, pool)
         columns = {
             "labeled": (labels >= 0).sum(1).tolist(),
             "candidates": selection.candidates.sum(1).tolist(),
             "cmd_before": before.tolist(),
-            "cmd": cmd.tolist(),
+            "cmd": after.tolist(),
         }
         fits = active.nonzero().flatten().tolist()
         for fit in fits:
@@ -153,7 +155,6 @@ class Trace:
             self.predictions[fit].append(predicted.numpy(force=True))
         for callback in self.problem.callbacks:
             callback(StageEnd(stage, [self.history[fit][-1] for fit in fits]))
-        return cmd
 
     def discard_after(self, fit: int, stage: int) -> None:
         """Remove all stages of a fit after the given one."""

@@ -38,6 +38,11 @@ class Candidates:
     budget: Tensor
     quotas: Tensor | None
 
+    def random_half(self) -> Tensor:
+        """``(R, n)`` weights q of a random subset of δ candidates, in expectation."""
+        share = self.budget / self.mask.sum(1).clamp_min(1)
+        return share.clamp_max(1)[:, None] * self.mask
+
     def select(self, score: Tensor) -> Selection:
         """Select the candidates with the largest score ``(R, n)``."""
         if self.quotas is None:
@@ -56,7 +61,11 @@ class Candidates:
 
 
 def find_candidates(
-    problem: Problem, log_proba: Tensor, num_candidates: Tensor, class_balance: str
+    problem: Problem,
+    log_proba: Tensor,
+    num_candidates: Tensor,
+    class_balance: str,
+    budget_of: str = "class",
 ) -> Candidates:
     """Find the K most confident pool nodes of each class.
 
@@ -65,6 +74,7 @@ def find_candidates(
         log_proba: ``(R, n, C)``, up to a constant per node.
         num_candidates: ``(R,)`` K, a mean over classes.
         class_balance: one of :data:`CLASS_BALANCE`.
+        budget_of: δ = K/2 for each ``class``, or in ``total``.
     """
     confidence, predicted = log_proba.softmax(-1).max(-1)
     per_class = candidates_per_class(problem, log_proba, num_candidates, class_balance)  # (R, C)
@@ -72,9 +82,12 @@ def find_candidates(
     mask = problem.pool & (rank < per_class.gather(1, predicted))
     if class_balance == "none":
         quotas, budget = None, (mask.sum(1) / 2).ceil()
+        if budget_of == "total":
+            budget = torch.minimum(budget, (num_candidates / 2).ceil())
     else:  # departure 6: half of the candidates of each class
         available = torch.zeros_like(per_class).scatter_add(1, predicted, mask.to(per_class.dtype))
-        quotas = torch.minimum((per_class / 2).ceil(), available)
+        share = problem.num_classes if budget_of == "total" else 1
+        quotas = torch.minimum((per_class / 2 / share).ceil(), available)
         budget = quotas.sum(1)
     return Candidates(
         mask=mask,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from dcgst.engine.training import BestState, cross_entropy
@@ -14,9 +15,10 @@ from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result
 from dcgst.methods.core.self_training import SelfTraining
 from dcgst.methods.dcgst.candidates import Candidates, find_candidates
+from dcgst.methods.dcgst.representation import representation
 from dcgst.methods.dcgst.settings import Settings
 from dcgst.methods.dcgst.teacher import EdgeSettings, Teacher
-from dcgst.nn.base import BACKBONES
+from dcgst.nn.base import BACKBONES, Output
 from dcgst.shift.selection import SelectionObjective, relaxed_selection
 
 
@@ -71,10 +73,11 @@ class DCGST(Settings):
         output = teacher.predict()
         state = SelfTraining(
             problem,
-            output.embedding,
+            representation(self.representation, problem, output),
             max_stages=self.max_stages,
             patience=self.stage_patience,
             accumulate=self.accumulate,
+            support=self.cmd_support,
         )
         best = BestState(list(teacher.network.model.parameters()))
         stage_options = replace(self.training_options, epochs=self.stage_epochs, patience=None)
@@ -84,24 +87,32 @@ class DCGST(Settings):
             teacher.update_pairs(output, state.labels)
             teacher.train(state.labels, stage_options, state.stage, state.active)
             output = teacher.predict()  # departure 5: on the original graph
-            val_loss = cross_entropy(output.logits, problem.val_labels)
-            without_validation = ~problem.has_validation
-            best.update(state.stage, val_loss, always=without_validation, only=state.active)
+            stage, active = state.stage, state.active
             # Step 2, lines 8 to 11: select the pseudo-labels that minimize the shift.
             candidates = find_candidates(  # Eq. 9
-                problem, output.logits, num_candidates, self.class_balance
+                problem, output.logits, num_candidates, self.class_balance, self.budget
             )
-            score = self.score_candidates(problem, candidates, output.embedding, state.stage)
-            selection = candidates.select(score)
-            state.finish_stage(selection, output.embedding)
-            num_candidates = num_candidates * (1 + self.growth)
+            z = representation(self.representation, problem, output)
+            score = self.score_candidates(problem, candidates, z, stage)
+            shift = state.finish_stage(candidates.select(score), z)
+            value, always = self.compare_teachers(problem, output, shift)
+            best.update(stage, value, always=always, only=active)
+            more = num_candidates if self.growth_rule == "increment" else 0
+            num_candidates = num_candidates * (1 + self.growth) + more
         # Step 3, line 14: train a student on the original graph (Eq. 15). It is the network of the
         # teacher, with the parameters of the best stage.
         best.restore()
         student = teacher.network
-        self.train_student(student, state.labels, problem)
+        last = self.student_labels == "last"
+        labels = state.labels if last else state.labels_of_lowest_shift()
+        self.train_student(student, labels, problem)
         proba = student.predict().logits.softmax(-1)
         return state.results(proba, student.model, teacher.edge_probabilities)
+
+    @property
+    def cmd_support(self) -> float | None:
+        """|b - a| of the CMD; None for the range of Z."""
+        return 1.0 if self.support == "one" else None
 
     def create_teacher(self, problem: Problem) -> Teacher:
         """Create a teacher with new parameters, with an edge predictor if the setting is true."""
@@ -112,6 +123,8 @@ class DCGST(Settings):
             nodes=self.edge_nodes,
             pairs=self.edge_pairs,
             temperature=self.edge_temperature,
+            noise=self.edge_noise,
+            reconstruct=self.edge_reconstruction,
         )
         return Teacher(self.create_network(problem), problem, settings, self.edge_predictor)
 
@@ -121,17 +134,56 @@ class DCGST(Settings):
         """``(R, n)`` selection score: q of Eq. 13, or the confidence."""
         if self.criterion == "confidence":
             return candidates.confidence * candidates.mask
-        budget = candidates.budget
-        scale = 1 / budget.clamp_min(1)[:, None] if self.ner_reduction == "mean" else 1.0
-        ner_term = self.ner_weight * scale * candidates.ner
-        objective = SelectionObjective(z, problem.train_labels >= 0, problem.pool, ner_term)
+        objective = self.make_objective(problem, candidates, z)
+        penalty = self.constraint == "penalty"
         stored = problem.checkpoint.step(
             f"stage-{stage:02d}-selection",
-            lambda: {"q": relaxed_selection(objective, candidates.mask, budget)},
+            lambda: {
+                "q": relaxed_selection(
+                    objective, candidates.mask, candidates.budget, penalty=penalty
+                )
+            },
         )
         return stored["q"].to(z.device)
+
+    def make_objective(
+        self, problem: Problem, candidates: Candidates, z: Tensor
+    ) -> SelectionObjective:
+        """The objective of Eq. 12."""
+        nothing = torch.zeros_like(candidates.ner)
+        distance = SelectionObjective(
+            z, problem.train_labels >= 0, problem.pool, nothing, self.cmd_support
+        )
+        if self.ner_reduction == "sum":
+            gain = self.ner_weight * candidates.ner
+        elif self.ner_reduction == "mean":
+            gain = self.ner_weight * candidates.ner / candidates.budget.clamp_min(1)[:, None]
+        else:  # departure 8: D, NER and errors are divided by their values for a random half
+            half = candidates.random_half()
+            unit = distance.value(half)[:, None]
+            gain = unit * (
+                self.ner_weight * relative_to(half, candidates.ner)
+                - self.error_weight * relative_to(half, 1 - candidates.confidence)
+            )
+        return replace(distance, ner_term=gain)
+
+    def compare_teachers(
+        self, problem: Problem, output: Output, shift: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """``(R,)`` what the best teacher minimizes, and bool: the last teacher is the best."""
+        if self.best_teacher == "shift":
+            return shift, torch.zeros_like(problem.has_validation)
+        last = torch.full_like(problem.has_validation, self.best_teacher == "last")
+        val_loss = cross_entropy(output.logits, problem.val_labels)
+        return val_loss, last | ~problem.has_validation
 
     def train_student(self, student: Network, labels: Tensor, problem: Problem) -> None:
         """Train on the final labels and the original graph."""
         options = replace(self.training_options, epochs=self.student_epochs)
         student.train("student", labels, problem, options, number=1)
+
+
+def relative_to(half: Tensor, values: Tensor) -> Tensor:
+    """Values ``(R, n)``, divided by the magnitude of their sum over weighted nodes ``(R, n)``."""
+    total = (half * values).sum(1, keepdim=True).abs()
+    return values / total.clamp_min(torch.finfo(values.dtype).tiny)

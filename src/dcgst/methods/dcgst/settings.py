@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from dcgst.methods.core.network import NeuralMethod
 from dcgst.methods.core.params import param
 from dcgst.methods.dcgst.candidates import CLASS_BALANCE
+from dcgst.methods.dcgst.representation import REPRESENTATIONS
 from dcgst.nn.base import BACKBONES, Backbone
 
 EDGE = "edge predictor"
@@ -69,6 +70,13 @@ class Settings(NeuralMethod):
     growth: float = param(0.5, "K is multiplied by 1 + growth after each stage", low=0, symbol="λ")
 
     ner_weight: float = param(0.1, "weight of NER", low=0, symbol="γ", group=SELECTION)
+    error_weight: float = param(
+        0.0,
+        "weight of the mean of 1 - confidence of the selected nodes; with ner_reduction=relative",
+        low=0,
+        symbol="η",
+        group=SELECTION,
+    )
     criterion: str = param(
         "shift",
         "select by shift and NER, or by confidence alone",
@@ -105,9 +113,63 @@ class Settings(NeuralMethod):
     )
     ner_reduction: str = param(
         "mean",
-        "NER of a set: sum or mean over its nodes",
-        choices=("sum", "mean"),
+        "NER of a set: sum or mean over its nodes, or relative: in the unit of the CMD, both "
+        "divided by their values for a random half of the candidates",
+        choices=("sum", "mean", "relative"),
         group=UNSPECIFIED,
+    )
+    representation: str = param(
+        "hidden",
+        "Z of selection and stop: last hidden layer, its tanh, the softmax of the output, or "
+        "propagated features, which no training changes",
+        choices=REPRESENTATIONS,
+        group=UNSPECIFIED,
+    )
+    support: str = param(
+        "range",
+        "|b - a| of the CMD: range of Z, or one",
+        choices=("range", "one"),
+        group=UNSPECIFIED,
+    )
+    constraint: str = param(
+        "projection",
+        "sum of q: fixed by a projection, or bounded by the penalty of Eq. 14",
+        choices=("projection", "penalty"),
+        group=UNSPECIFIED,
+    )
+    budget: str = param(
+        "class",
+        "δ = K/2 for each class, or in total",
+        choices=("class", "total"),
+        group=UNSPECIFIED,
+    )
+    growth_rule: str = param(
+        "factor",
+        "K is multiplied by 1 + λ (text), or incremented by (1 + λ) K (Algorithm 1)",
+        choices=("factor", "increment"),
+        group=UNSPECIFIED,
+    )
+    best_teacher: str = param(
+        "validation",
+        "where the student starts: teacher of the stage with the lowest validation loss, with the "
+        "lowest shift, or of the last stage",
+        choices=("validation", "shift", "last"),
+        group=UNSPECIFIED,
+    )
+    student_labels: str = param(
+        "last",
+        "labels of the student: of the last stage, or of the stage with the lowest shift",
+        choices=("last", "shift"),
+        group=UNSPECIFIED,
+    )
+    edge_noise: str = param(
+        "logistic",
+        "noise of edge sampling: logistic, or gumbel as in Eq. 4",
+        choices=("logistic", "gumbel"),
+        group=UNSPECIFIED,
+    )
+    edge_reconstruction: bool = param(
+        True, "whether the BCE of the edge predictor is part of the loss", group=UNSPECIFIED
     )
     accumulate: bool = param(
         False, "keep pseudo-labels once selected; else select all again", group=UNSPECIFIED

@@ -37,6 +37,8 @@ class EdgeSettings:
         nodes: m, number of shifted nodes whose edges may change.
         pairs: e, number of further pairs by feature similarity.
         temperature: τ of edge sampling.
+        noise: of edge sampling, ``logistic`` or ``gumbel``.
+        reconstruct: whether the BCE is part of the loss.
     """
 
     cmd_weight: float
@@ -45,6 +47,8 @@ class EdgeSettings:
     nodes: int
     pairs: int
     temperature: float
+    noise: str
+    reconstruct: bool
 
 
 class Teacher:
@@ -139,7 +143,7 @@ class Teacher:
             if self.variants is not None:
                 factors = self._node_factors(streams)
                 sampled = self._sample(factors, streams)
-                bce = self._bce(factors, streams)
+                bce = self._bce(factors, streams) if settings.reconstruct else None
             output = self._forward(sampled, streams, rows)
             total = cross_entropy(output.logits, targets)
             if bce is not None:
@@ -185,7 +189,7 @@ class Teacher:
         """``(R, P)`` which of the listed pairs are edges in this epoch."""
         assert self.variants is not None
         logits = pair_logits(factors, self.variants.pairs)
-        return sample_edges(logits, streams, self.settings.temperature)
+        return sample_edges(logits, streams, self.settings.temperature, self.settings.noise)
 
     def _forward(self, sampled: Tensor | None, streams: Streams, rows: Tensor) -> Output:
         """The network on the original graph, or on the variant with the sampled edges."""
