@@ -311,7 +311,9 @@ CHOSEN = (*DEFAULT.split(","), "mlp-student")
 
 VARIANTS: dict[str, tuple[tuple[str, ...], dict[str, float]]] = {
     "the ensemble": (CHOSEN, {}),
-    **{f"without {name}": (tuple(m for m in CHOSEN if m != name), {}) for name in CHOSEN},
+    **{f"without {name}": (tuple(m for m in CHOSEN if m != name), {}) for name in CHOSEN[:-1]},
+    "without gp and sign": (tuple(m for m in CHOSEN if m not in ("gp", "sign")), {}),
+    "without student": (CHOSEN[:-1], {}),
     **{
         f"with {name}": ((*CHOSEN, name), {})
         for name in ("appnp", "cs", "forest", "gcn-student", "sign-student")

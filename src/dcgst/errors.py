@@ -10,6 +10,10 @@ class InputError(ValueError):
     """Invalid input. The message says what was given, what is allowed and how to fix it."""
 
 
+class UnregisteredError(InputError):
+    """A file names code that is neither registered nor imported."""
+
+
 class EmptyTableError(InputError):
     """A table has no rows."""
 

@@ -10,7 +10,7 @@ from importlib.metadata import EntryPoint, entry_points
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from dcgst.errors import InputError, unknown_name
+from dcgst.errors import InputError, UnregisteredError, unknown_name
 
 T = TypeVar("T")
 
@@ -91,14 +91,14 @@ class Registry(Mapping[str, T]):
 
         ``package.module:Name`` is accepted only if the module is imported already.
         """
-        module, colon, _ = name.partition(":")
-        if colon and module not in sys.modules:
-            raise InputError(
+        module, colon, attribute = name.partition(":")
+        if colon and not hasattr(sys.modules.get(module), attribute.partition(".")[0]):
+            raise UnregisteredError(
                 f"the {self.kind} {name!r} is not registered; import {module} first (on the "
                 f"command line: dcgst --import {module} …)"
             )
         if not colon and name not in self:
-            raise InputError(
+            raise UnregisteredError(
                 f"the {self.kind} {name!r} is not registered; import the module that registers it "
                 "first (on the command line: dcgst --import MODULE …)"
             )

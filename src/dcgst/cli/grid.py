@@ -61,6 +61,7 @@ def announce(plan: Plan, json: bool) -> None:
         devices = ", ".join(sorted({str(record.get("device")) for record in done}))
         where = f"{plan.records.path} ({devices})"
         say(f"{len(done)} of {len(plan.cells)} cells from {where}.", errors)
+        say("If graphs or methods have changed, delete the file to measure again.", errors)
     if plan.missing:
         seconds = sum(plan.seconds(cell) for cell in plan.missing)
         say(

@@ -196,7 +196,9 @@ def _summary(found: Explanation, run: Run) -> list[str]:
     replicas = int(run.info["settings"].get("replicas", 1))
     if replicas > 1:
         lines.append(f"{found.agreement:.0%} of {replicas} replicas predict this class.")
-    lines += [_candidacy_summary(found, run, replicas), *_neighborhood_summary(found)]
+    if stages := _candidacy_summary(found, run, replicas):
+        lines.append(stages)
+    lines += _neighborhood_summary(found)
     left_out = [relation.name for relation in run.relations if not relation.weight]
     if left_out:
         lines.append(f"Edges of these kinds are not used: {', '.join(left_out)}.")
@@ -204,9 +206,9 @@ def _summary(found: Explanation, run: Run) -> list[str]:
 
 
 def _candidacy_summary(found: Explanation, run: Run, replicas: int) -> str:
-    """Whether and when the node got a pseudo-label."""
+    """Whether and when the node got a pseudo-label; empty for methods without stages."""
     if not run.result.candidates.size:
-        return f"{run.info['method']} has no stages."
+        return ""
     if not found.candidacies:
         return "It was never among the most confident nodes of its class, so never a candidate."
     selected = [c for c in found.candidacies if c.selected]

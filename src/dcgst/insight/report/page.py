@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dcgst.errors import UnregisteredError
 from dcgst.evaluate.calibration import expected_calibration_error, reliability
 from dcgst.files import write_text
 from dcgst.insight.diagnosis import DRAWS, Diagnosis, diagnose_run
@@ -117,7 +120,9 @@ def _classes(run: Run, sources: NDArray[np.int8]) -> list[dict[str, Any]]:
 def _members(run: Run) -> list[dict[str, Any]]:
     """Weights of the members of an ensemble, the largest first; empty for other methods."""
     weights = sorted(run.result.member_weights.items(), key=lambda item: -item[1])
-    descriptions = run.method.describe_members() if weights else {}
+    descriptions: Mapping[str, str] = {}
+    with suppress(UnregisteredError):  # a member of another package that is not imported
+        descriptions = run.method.describe_members() if weights else {}
     return [
         {"name": name, "weight": weight, "description": descriptions.get(name, "")}
         for name, weight in weights

@@ -49,5 +49,5 @@ def propagated_features(problem: Problem) -> Tensor:
     z = smooth(times(x, leading_directions(x, count, smooth, smooth)))
     left, values, _ = torch.linalg.svd(z.double(), full_matrices=False)
     scores = (left * values).to(z.dtype)
-    largest: Tensor = scores.abs().max().clamp_min(torch.finfo(scores.dtype).tiny)
-    return scores / largest
+    result: Tensor = scores / scores.abs().max().clamp_min(torch.finfo(scores.dtype).tiny)
+    return result

@@ -126,6 +126,12 @@ class Ensemble(Method):
         if not isinstance(self.members, str | Sequence):
             raise InputError(f"members must be methods, got {self.members!r}")
         check_settings(replace(self, members=DEFAULT, student=None))
+        for setting, create in (("members", self.create_members), ("student", self.create_student)):
+            try:
+                create()
+            except InputError as error:
+                none = "; none for no student" if setting == "student" else ""
+                raise InputError(f"{setting}: {error}{none}") from error
         for name, member in self.all_members().items():
             member.check_values()
             for setting in SHARED:
@@ -201,10 +207,14 @@ class Ensemble(Method):
 
     def describe_members(self) -> dict[str, str]:
         """The first line of the docstring of each member."""
-        return {
+        found = {
             name: (type(member).__doc__ or "").strip().split("\n")[0]
-            for name, member in self.all_members().items()
+            for name, member in self.create_members().items()
         }
+        student = self.create_student()
+        if student is not None:
+            found[STUDENT] = f"{student.name}, trained on predictions of the others, too."
+        return found
 
     def solve(self, problem: Problem) -> list[Result]:
         members, task = self.members_for(problem), self.make_task(problem)
@@ -217,7 +227,8 @@ class Ensemble(Method):
             members[STUDENT] = student
             labels = pseudo_labels(fits, found, problem.pool)
             fits[STUDENT] = fit_member(STUDENT, student, task, labels)
-            found = combine(fits, evidence, problem.pool, clusters)
+            agreement = found.agreement  # the student learned from the others
+            found = replace(combine(fits, evidence, problem.pool, clusters), agreement=agreement)
         results = self.make_results(problem, task, fits, found)
         if problem.graph.complete:
             return results
@@ -264,13 +275,14 @@ class Ensemble(Method):
         left_out = problem.train_labels.masked_fill(task.folds < 0, UNKNOWN)[:, task.rows]
         accuracy = left_out_accuracy(left_out, found.left_out).tolist()
         agreement = found.agreement.tolist()
+        several = len(self.members_for(problem)) > 1
         results = [
             replace(
                 result,
                 member_weights={name: float(own[fit]) for name, own in found.weights.items()},
                 expectation={
                     **({} if math.isnan(accuracy[fit]) else {LEFT_OUT: accuracy[fit]}),
-                    AGREEMENT: agreement[fit],
+                    **({AGREEMENT: agreement[fit]} if several else {}),
                 },
             )
             for fit, result in enumerate(results)

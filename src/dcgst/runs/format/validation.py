@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dcgst.errors import InputError
+from dcgst.errors import InputError, UnregisteredError
 from dcgst.evaluate.calibration import Calibration
 from dcgst.graph import Graph
 from dcgst.io import Columns, FeatureEncoder
@@ -114,7 +115,8 @@ def check_info(info: Mapping[str, Any]) -> None:
         encoder.check()
     if info["method"] in METHODS:  # the backbone may be of another package: it is not resolved here
         settings = {key: value for key, value in info["settings"].items() if key != "backbone"}
-        METHODS[info["method"]].from_stored(settings).check_values()
+        with suppress(UnregisteredError):  # code of another package is not imported here
+            METHODS[info["method"]].from_stored(settings).check_values()
 
 
 def check_arrays(arrays: Mapping[str, NDArray[Any]], graph: Graph) -> None:
