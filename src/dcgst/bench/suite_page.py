@@ -87,7 +87,8 @@ def _introduction(regimes: list[Regime], count: int, runs: int) -> list[str]:
         "the paper, which is [DC-GST](methods/dcgst.md).",
         f"Runs 0 to {runs - 1}; settings and rules were chosen on other runs (10 to 29, for the "
         "ensemble 10 to 14) of the same graphs, by the true classes of their test nodes. `dcgst "
-        "bench --suite` runs the methods; `make results` generates this page from `results/suite.jsonl`.",
+        "bench --suite` runs the methods; `make results` generates this page from "
+        "`results/suite.jsonl`.",
     ]
 
 
