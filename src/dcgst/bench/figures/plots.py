@@ -154,7 +154,7 @@ def plot_scaling(records: Records, runs: int) -> Figure | None:
     found = records.find_all(cells)
     if found is None:
         return None
-    methods = (("GCN", GRAY, "^"), ("DC-GST", BLUE, "o"), ("ensemble", ORANGE, "s"))
+    methods = (("GCN", GRAY, "^"), ("DC-GST", BLUE, "o"))
     for i, (title, color, marker) in enumerate(methods):
         for ax, key in zip(panels, ("seconds", "peak_mib"), strict=True):
             values = [record[key] for record in found[i :: len(methods)]]
