@@ -15,10 +15,13 @@ from dcgst.bench.tuning import (
     UNSPECIFIED,
     Range,
     Search,
-    draw,
+    Trial,
+    importances,
+    is_in_space,
     labels_by_rate,
     read_trials,
     space_of,
+    suggest,
     summarize,
     tune,
 )
@@ -63,28 +66,37 @@ def test_published_settings_are_not_searched():
     assert space_of("dcgst", "default") is SPACES["dcgst"]
 
 
-def test_trials_are_the_preset_and_then_change_some_settings():
+def test_the_first_trial_is_the_preset_and_others_are_in_the_space():
     search = Search(GRAPH, "dcgst", (LABELS,), "untuned/cora")
     preset = method("dcgst", "untuned/cora").get_params()
-    assert search.settings(0) == {name: preset[name] for name in UNSPECIFIED}
-    drawn = [search.settings(trial) for trial in range(1, 100)]
+    assert suggest(search, 0, {}) == {name: preset[name] for name in UNSPECIFIED}
+    found = [suggest(search, number, {}) for number in range(1, 30)]
+    assert all(is_in_space(settings, search.space) for settings in found)
+    assert found[3] == suggest(search, 4, {}), "it depends on the number and the finished trials"
+    assert found[3] != found[4]
     for name, values in UNSPECIFIED.items():
-        assert {settings[name] for settings in drawn} == set(values)
-    changes = [sum(x[name] != preset[name] for name in UNSPECIFIED) for x in drawn]
-    assert min(changes) == 1
-    assert 2 < np.mean(changes) < 4
-    assert drawn[3] == search.settings(4), "a trial depends on its number only"
+        assert {settings[name] for settings in found} == set(values)
 
 
-def test_ranges_are_drawn_on_their_scale():
+def test_later_trials_are_near_good_ones():
+    """The score is highest at a dropout of 0.2 and a large weight decay."""
+    search = Search(GRAPH, "gcn", (LABELS,))
     rng = np.random.default_rng(0)
-    log = [draw(Range(1e-4, 1.0), rng, 0.5) for _ in range(2000)]
-    linear = [draw(Range(0.0, 1.0, log=False), rng, 0.5) for _ in range(2000)]
-    assert min(log) >= 1e-4
-    assert max(log) <= 1
-    assert np.median(log) == pytest.approx(1e-2, rel=0.4)
-    assert np.median(linear) == pytest.approx(0.5, abs=0.05)
-    assert {draw((1, 2, 3), rng, 2) for _ in range(50)} == {1, 3}
+    trials = {}
+    for number in range(30):
+        settings = {
+            "dropout": float(rng.choice([0.2, 0.5, 0.8])),
+            "weight_decay": float(np.exp(rng.uniform(np.log(1e-5), np.log(1e-2)))),
+        }
+        score = 50 - 20 * settings["dropout"] + 5 * np.log10(settings["weight_decay"])
+        trials[number] = Trial(settings, score)
+    later = [suggest(search, number, trials) for number in range(30, 60)]
+    assert np.mean([settings["dropout"] == 0.2 for settings in later]) > 0.6
+    assert np.median([settings["weight_decay"] for settings in later]) > 1e-3
+    found = importances(search, trials)
+    assert set(found) == {"dropout", "weight_decay"}
+    assert sum(found.values()) == pytest.approx(1, abs=0.01)
+    assert importances(search, {0: trials[0]}) == {}
 
 
 def test_score_is_the_accuracy_on_the_validation_nodes_of_all_runs_and_rates(tmp_path):
@@ -94,12 +106,12 @@ def test_score_is_the_accuracy_on_the_validation_nodes_of_all_runs_and_rates(tmp
     right = []
     for labels in search.labels:
         split = labels.sample(graph)
-        results = method("lp", **search.settings(1)).fit_runs(graph, split)
+        results = method("lp", **search.preset_settings()).fit_runs(graph, split)
         for result, val in zip(results, split.val, strict=True):
             right.extend((result.proba.argmax(axis=1) == graph.labels)[val])
     for workers in (1, 2):
         outcome = tune(search, tmp_path / f"{workers}.jsonl", 2, workers)
-        assert outcome["trials"][1]["score"] == pytest.approx(100 * np.mean(right), abs=0.01)
+        assert outcome["trials"][0]["score"] == pytest.approx(100 * np.mean(right), abs=0.01)
 
 
 def test_study_starts_with_the_preset_and_continues(tmp_path):
@@ -117,10 +129,11 @@ def test_study_starts_with_the_preset_and_continues(tmp_path):
     assert len(path.read_text().splitlines()) == 4
 
 
-def test_trials_in_parallel_are_the_same(tmp_path):
-    alone = tune(LP, tmp_path / "alone.jsonl", 3)
-    together = tune(LP, tmp_path / "together.jsonl", 3, workers=2)
-    assert together == alone
+def test_trials_in_parallel_do_not_learn_from_each_other(tmp_path):
+    together = tune(LP, tmp_path / "together.jsonl", 3, workers=3)
+    assert together == tune(LP, tmp_path / "again.jsonl", 3, workers=3)
+    expected = [suggest(LP, number, {}) for number in range(3)]
+    assert [trial["settings"] for trial in together["trials"]] == expected
 
 
 def test_an_interrupted_line_is_run_again(tmp_path):
@@ -132,7 +145,7 @@ def test_an_interrupted_line_is_run_again(tmp_path):
     assert tune(LP, path, 3) == expected
 
 
-def test_a_trial_with_other_settings_is_run_again(tmp_path):
+def test_a_trial_outside_the_search_space_is_run_again(tmp_path):
     path = tmp_path / "lp.jsonl"
     expected = tune(LP, path, 2)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -152,7 +165,9 @@ def test_committed_studies_are_of_the_present_search_spaces():
 
 
 def test_the_first_of_equally_good_trials_is_the_best():
-    assert summarize(LP, {0: 70.0, 1: 80.0, 2: 80.0})["best"]["settings"] == LP.settings(1)
+    scores = {0: (0.99, 70.0), 1: (0.8, 80.0), 2: (0.5, 80.0)}
+    trials = {n: Trial({"alpha": alpha}, score) for n, (alpha, score) in scores.items()}
+    assert summarize(LP, trials)["best"]["settings"] == {"alpha": 0.8}
 
 
 def test_names_of_files_differ_between_searches():

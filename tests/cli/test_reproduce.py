@@ -85,8 +85,19 @@ def test_tune_prints_the_best_settings_as_a_command(tmp_path):
     assert "2 trials of lp on synthetic/200, runs 10 to 11." in done.out
     assert "dcgst bench --dataset synthetic/200 --method lp" in done.out
     assert "--set alpha=" in done.out
+    assert "Figure:" not in done.out
     name = "lp-default-ppr-s-5-per-class-runs-10-11.json"
     assert (tmp_path / "synthetic" / "200" / name).exists()
+
+
+def test_tune_draws_what_mattered(tmp_path):
+    done = dcgst("tune", "--method", "lp", "--dataset", "synthetic", "--runs", 4, "--per-class", 2,
+                 "--trials", 6, "--studies", tmp_path, "--plot")  # fmt: skip
+    assert done.code == 0, done.err
+    drawn = tmp_path / "synthetic" / "lp-default-ppr-s-2-per-class-runs-10-13.png"
+    assert drawn.stat().st_size > 10_000
+    assert f"Figure: {drawn}" in done.words
+    assert "Share of the variance that a setting explains:" in done.words
 
 
 def test_tune_prints_json(tmp_path):

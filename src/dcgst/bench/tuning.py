@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import as_completed
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import compress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,12 +21,15 @@ from dcgst.errors import InputError, unknown_name
 from dcgst.files import append_line, write_text
 from dcgst.methods import method
 
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+    from optuna.study import Study
+
 NUM_REPORTED_RUNS = 10
 """Runs 0 to 9 are reported. Tuning uses later runs."""
 
-CHANGED = 0.25
-"""Share of settings that a trial changes, at least one. With few trials, most combinations of many
-random settings would be worse than the preset."""
+RANDOM_TRIALS = 8
+"""Trials with random settings, after which the sampler models the good ones."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class Range:
     high: float
     log: bool = True
 
+
+Settings = dict[str, Any]
 
 Space = dict[str, Range | tuple[Any, ...]]
 """Search space: a range or a tuple of choices for each setting."""
@@ -128,28 +133,21 @@ class Search:
                     f"{labels.first_run}: runs 0 to {NUM_REPORTED_RUNS - 1} are the reported runs"
                 )
 
-    def settings(self, trial: int) -> dict[str, Any]:
-        """The settings of a trial: those of the preset, or with some of them drawn again.
+    @property
+    def space(self) -> Space:
+        """The settings that are searched."""
+        return space_of(self.method, self.preset)
 
-        They depend on the number of the trial only, so trials can run in any order.
-        """
-        space = space_of(self.method, self.preset)
+    def preset_settings(self) -> Settings:
+        """The searched settings in the preset, which are the first trial."""
         preset = method(self.method, self.preset).get_params()
-        settings = {name: preset[name] for name in space}
-        if trial == 0:
-            return settings
-        rng = np.random.default_rng(derive(trial, Purpose.TUNING))
-        drawn = rng.random(len(space)) < CHANGED
-        drawn[rng.integers(len(space))] = True
-        for name, values in compress(space.items(), drawn):
-            settings[name] = draw(values, rng, settings[name])
-        return settings
+        return {name: preset[name] for name in self.space}
 
-    def count_right(self, trial: int, labels: Labels) -> tuple[int, int]:
+    def count_right(self, settings: Settings, labels: Labels) -> tuple[int, int]:
         """Fit the runs of one label rate; count validation nodes predicted correctly, and all."""
         graph = load(self.dataset)
         split = labels.sample(graph)
-        model = method(self.method, self.preset, **self.settings(trial), device=self.device)
+        model = method(self.method, self.preset, **settings, device=self.device)
         right = total = 0
         for result, val in zip(model.fit_runs(graph, split), split.val, strict=True):
             right += int((result.proba.argmax(axis=1) == graph.labels)[val].sum())
@@ -169,14 +167,73 @@ class Search:
         return f"{self.method}-{preset}-{first.sampler}-{amounts}-{unit}-{runs}.jsonl"
 
 
-def draw(values: Range | tuple[Any, ...], rng: np.random.Generator, current: Any) -> Any:
-    """Draw a value of a setting; from choices, another than the current one."""
-    if isinstance(values, Range):
-        if values.log:
-            return float(np.exp(rng.uniform(np.log(values.low), np.log(values.high))))
-        return float(rng.uniform(values.low, values.high))
-    others = [value for value in values if value != current]
-    return others[int(rng.integers(len(others)))]
+@dataclass(frozen=True)
+class Trial:
+    """Settings and their accuracy on the validation nodes, in percent."""
+
+    settings: Settings
+    score: float
+
+
+Trials = dict[int, Trial]
+"""Finished trials by number."""
+
+
+def study_of(search: Search, trials: Mapping[int, Trial], seed: int = 0) -> Study:
+    """The trials as a study of Optuna.
+
+    Its sampler is the tree-structured Parzen estimator (TPE; Bergstra et al., NeurIPS 2011), a
+    Bayesian search as in the paper.
+    """
+    optuna = import_optuna()
+    distributions = distributions_of(search.space)
+    sampler = optuna.samplers.TPESampler(n_startup_trials=RANDOM_TRIALS, seed=seed)
+    study: Study = optuna.create_study(direction="maximize", sampler=sampler)
+    for _, trial in sorted(trials.items()):
+        study.add_trial(
+            optuna.trial.create_trial(
+                params=trial.settings, distributions=distributions, value=trial.score
+            )
+        )
+    return study
+
+
+def import_optuna() -> Any:
+    """Optuna, which prints warnings only."""
+    try:
+        import optuna
+    except ImportError as error:
+        raise InputError("a search needs Optuna: pip install 'dcgst[tune]'") from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
+
+
+def distributions_of(space: Space) -> dict[str, BaseDistribution]:
+    """A search space as distributions of Optuna."""
+    optuna = import_optuna()
+    found: dict[str, BaseDistribution] = {}
+    for name, values in space.items():
+        if isinstance(values, Range):
+            found[name] = optuna.distributions.FloatDistribution(
+                values.low, values.high, log=values.log
+            )
+        else:
+            found[name] = optuna.distributions.CategoricalDistribution(values)
+    return found
+
+
+def suggest(search: Search, number: int, finished: Mapping[int, Trial]) -> Settings:
+    """Settings of a trial: those of the preset, or what the finished trials suggest.
+
+    Args:
+        search: the search.
+        number: of the trial.
+        finished: trials to learn from.
+    """
+    if number == 0:
+        return search.preset_settings()
+    study = study_of(search, finished, seed=derive(number, Purpose.TUNING) % 2**32)
+    return dict(study.ask(distributions_of(search.space)).params)
 
 
 def tune(
@@ -189,93 +246,123 @@ def tune(
 ) -> dict[str, Any]:
     """Run the missing trials of a search. Trial 0 is the preset.
 
+    Trials that run at the same time do not learn from each other.
+
     Args:
         search: Method, dataset and labels.
         path: File of trials, one per line; finished ones are not run again. The summary is written
             to the same path with suffix ``.json``.
         trials: Total number of trials, earlier ones included.
-        workers: Fits that run in parallel.
+        workers: Trials that run in parallel.
         report: Called with the number of finished trials and the score of the last one.
         ray: Ray cluster to run on, as in :func:`open_pool`.
 
     Returns:
-        The summary: best settings and their score, score of the preset, and all trials.
+        The summary: best settings and their score, score of the preset, how much each setting
+        mattered, and all trials.
     """
     search.check()
-    scores = read_trials(path, search)
-    missing = [trial for trial in range(trials) if trial not in scores]
+    finished = read_trials(path, search)
+    missing = [number for number in range(trials) if number not in finished]
     path.parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        for trial, score in _scores(search, missing, workers, ray, stack):
-            scores[trial] = round(score, 2)
-            line = {"trial": trial, "settings": search.settings(trial), "score": scores[trial]}
-            append_line(path, json.dumps(line))
-            report(len(scores), score)
-    summary = summarize(search, {trial: scores[trial] for trial in range(trials)})
+        pool = None
+        if ray is not None or (workers > 1 and len(missing) * len(search.labels) > 1):
+            pool = stack.enter_context(open_pool(workers, ray))
+            stack.callback(pool.shutdown, wait=False, cancel_futures=True)
+        for first in range(0, len(missing), workers):
+            batch = missing[first : first + workers]
+            settings = {number: suggest(search, number, finished) for number in batch}
+            for number, score in _scores(search, settings, pool):
+                finished[number] = Trial(settings[number], round(score, 2))
+                line = {"trial": number, **vars(finished[number])}
+                append_line(path, json.dumps(line))
+                report(len(finished), score)
+    summary = summarize(search, {number: finished[number] for number in range(trials)})
     write_text(path.with_suffix(".json"), json.dumps(summary, indent=1) + "\n")
     return summary
 
 
 def _scores(
-    search: Search, trials: list[int], workers: int, ray: str | None, stack: ExitStack
+    search: Search, settings: Mapping[int, Settings], pool: Any
 ) -> Iterator[tuple[int, float]]:
     """Accuracy on the validation nodes of all runs and rates, in percent, as trials finish."""
-    counts: dict[int, list[tuple[int, int]]] = {trial: [] for trial in trials}
-    for trial, count in _counts(search, trials, workers, ray, stack):
-        counts[trial].append(count)
-        if len(counts[trial]) == len(search.labels):
-            right, total = np.sum(counts[trial], axis=0)
-            yield trial, 100 * right / total
+    counts: dict[int, list[tuple[int, int]]] = {number: [] for number in settings}
+    for number, count in _counts(search, settings, pool):
+        counts[number].append(count)
+        if len(counts[number]) == len(search.labels):
+            right, total = np.sum(counts[number], axis=0)
+            yield number, 100 * right / total
 
 
 def _counts(
-    search: Search, trials: list[int], workers: int, ray: str | None, stack: ExitStack
+    search: Search, settings: Mapping[int, Settings], pool: Any
 ) -> Iterator[tuple[int, tuple[int, int]]]:
     """Counts of every trial at every label rate as they finish."""
-    tasks = [(trial, labels) for trial in trials for labels in search.labels]
-    if ray is None and (workers == 1 or len(tasks) < 2):
-        yield from ((trial, search.count_right(trial, labels)) for trial, labels in tasks)
+    tasks = [(number, own, labels) for number, own in settings.items() for labels in search.labels]
+    if pool is None:
+        yield from ((number, search.count_right(own, labels)) for number, own, labels in tasks)
         return
-    pool = stack.enter_context(open_pool(min(workers, len(tasks)), ray))
-    pending = {pool.submit(search.count_right, *task): task[0] for task in tasks}
-    stack.callback(pool.shutdown, wait=False, cancel_futures=True)
+    pending = {pool.submit(search.count_right, *task[1:]): task[0] for task in tasks}
     for future in as_completed(pending):
         yield pending[future], future.result()
 
 
-def read_trials(path: Path, search: Search) -> dict[int, float]:
-    """Scores of finished trials by number.
+def read_trials(path: Path, search: Search) -> Trials:
+    """Finished trials by number.
 
-    Lines whose writing was interrupted, and trials of another version with other settings, are
-    ignored.
+    Lines whose writing was interrupted, and trials of another search space, are ignored.
     """
-    scores = {}
+    found: Trials = {}
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         try:
-            found = json.loads(line)
-            trial = int(found["trial"])
-            if found["settings"] == json.loads(json.dumps(search.settings(trial))):
-                scores[trial] = float(found["score"])
+            stored = json.loads(line)
+            settings, score = dict(stored["settings"]), float(stored["score"])
+            if is_in_space(settings, search.space):
+                found[int(stored["trial"])] = Trial(settings, score)
         except (json.JSONDecodeError, KeyError, TypeError, ValueError):
             continue
-    return scores
+    return found
 
 
-def summarize(search: Search, scores: dict[int, float]) -> dict[str, Any]:
+def is_in_space(settings: Settings, space: Space) -> bool:
+    """Whether settings have the names and values of a search space."""
+    return settings.keys() == space.keys() and all(
+        values.low <= settings[name] <= values.high
+        if isinstance(values, Range)
+        else settings[name] in values
+        for name, values in space.items()
+    )
+
+
+def importances(search: Search, trials: Mapping[int, Trial]) -> dict[str, float]:
+    """Share of the variance of the score that each setting explains (fANOVA), largest first.
+
+    (Hutter et al., ICML 2014.) Empty with too few trials, or if all have the same score.
+    """
+    if len({trial.score for trial in trials.values()}) < 2:
+        return {}
+    study = study_of(search, trials)
+    evaluator = import_optuna().importance.FanovaImportanceEvaluator(seed=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it is experimental
+        found = import_optuna().importance.get_param_importances(study, evaluator=evaluator)
+    return {name: round(float(share), 3) for name, share in found.items()}
+
+
+def summarize(search: Search, trials: Trials) -> dict[str, Any]:
     """The result of a search; the earliest of equally good trials is the best."""
-    best = max(scores, key=lambda trial: (scores[trial], -trial))
+    best = max(trials, key=lambda number: (trials[number].score, -number))
     return {
         "method": search.method,
         "preset": search.preset,
         "dataset": search.dataset,
         "labels": [vars(labels) for labels in search.labels],
         "objective": "accuracy on the validation nodes of all runs",
-        "best": {"settings": search.settings(best), "score": scores[best]},
-        "preset_score": scores[0],
-        "trials": [
-            {"settings": search.settings(trial), "score": score}
-            for trial, score in sorted(scores.items())
-        ],
+        "best": vars(trials[best]),
+        "preset_score": trials[0].score,
+        "importances": importances(search, trials),
+        "trials": [vars(trial) for _, trial in sorted(trials.items())],
     }
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dcgst.bench.figures import draw_study
 from dcgst.bench.protocol import Labels
 from dcgst.bench.tuning import Search, labels_by_rate, tune
 from dcgst.cli.output import (
@@ -43,14 +44,17 @@ def command(
     studies: Annotated[
         Path, typer.Option(help="Folder of studies; an existing study is continued.")
     ] = Path("results/studies"),
+    plot: Annotated[
+        bool, typer.Option("--plot", help="Draw the trials, and which settings mattered.")
+    ] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Search for better settings of a method.
 
-    The first trial is the preset, the others change some of its settings at random. They are
-    compared by accuracy on the validation nodes of all runs.
+    The first trial is the preset, a few are random, and the others are suggested by Optuna's TPE.
+    They are compared by accuracy on the validation nodes of all runs.
     """
     rates = tuple(_number(text) for text in split_list(rate))
     if not rates and per_class is None:
@@ -68,6 +72,7 @@ def command(
             bar.advance_to(count)
 
         outcome = tune(search, path, trials, workers, report, ray)
+    figures = draw_study(outcome, path.with_suffix("")) if plot else []
     if json:
         print_json(outcome)
         return
@@ -83,7 +88,12 @@ def command(
         f"dcgst bench --dataset {dataset} --method {method} --preset {preset} {amount} "
         f"--sampler {sampler} {settings}"
     )
+    if outcome["importances"]:
+        shares = [f"{name} {share:.0%}" for name, share in outcome["importances"].items()]
+        say(f"\nShare of the variance that a setting explains: {', '.join(shares)}", wrap=True)
     say(f"\nAll trials: {path.with_suffix('.json')}")
+    for figure in figures:
+        say(f"Figure: {figure}")
 
 
 def _number(text: str) -> float:

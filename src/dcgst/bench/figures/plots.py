@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -165,6 +166,29 @@ def plot_scaling(records: Records, runs: int) -> Figure | None:
         _set_log_ticks(ax)
     panels[0].set_title(found[0]["device"], loc="left")
     panels[1].legend(fontsize=7, loc="upper left")
+    return figure
+
+
+def plot_study(summary: Mapping[str, Any]) -> Figure:
+    """The trials of a search, and which settings mattered.
+
+    Args:
+        summary: of :func:`dcgst.bench.tuning.tune`.
+    """
+    figure, (left, right) = make_panels(1, 2, width=7.2, height=2.8)
+    scores = [trial["score"] for trial in summary["trials"]]
+    left.plot(scores, "o", color=GRAY, markersize=3.5, label="trial")
+    left.plot(np.maximum.accumulate(scores), color=BLUE, label="best so far")
+    left.axhline(summary["preset_score"], color=ORANGE, linewidth=1, label="preset")
+    left.set_xlabel("trial")
+    left.set_ylabel("validation accuracy %")
+    left.set_title(f"{summary['method']} on {summary['dataset']}", loc="left")
+    left.legend(fontsize=7)
+    shares = dict(reversed(summary["importances"].items()))
+    right.barh(list(shares), list(shares.values()), color=BLUE, height=0.6)
+    right.set_xlim(0, 1)
+    right.set_xlabel("share of the variance of the score")
+    right.set_title("what mattered (fANOVA)", loc="left")
     return figure
 
 

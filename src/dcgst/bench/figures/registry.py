@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dcgst.bench.figures.plots import (
     plot_backbones,
@@ -12,6 +12,7 @@ from dcgst.bench.figures.plots import (
     plot_scaling,
     plot_sensitivity,
     plot_shift,
+    plot_study,
 )
 from dcgst.bench.figures.style import STYLE, import_matplotlib, save
 from dcgst.bench.figures.variant import plot_variant
@@ -44,6 +45,23 @@ CAPTIONS = {
     "fig7": "Synthetic graphs with 20 labels for each of four classes, one run each, on the device "
     "in the title. On a GPU, small graphs take nearly as long as large ones.",
 }
+
+
+def draw_study(summary: Mapping[str, Any], path: Path) -> list[Path]:
+    """Draw a search for settings and save it as SVG and PNG.
+
+    Args:
+        summary: of :func:`dcgst.bench.tuning.tune`.
+        path: of the files without a suffix.
+
+    Returns:
+        The files written.
+    """
+    import_matplotlib()
+    import matplotlib as mpl
+
+    with mpl.rc_context(STYLE):
+        return save(plot_study(summary), path)
 
 
 def draw(name: str, records: Records, folder: Path, runs: int = 10) -> list[Path]:
