@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -11,6 +10,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from dcgst.errors import InputError, UnregisteredError, unknown_name
+from dcgst.imports import import_named
 
 T = TypeVar("T")
 
@@ -108,7 +108,7 @@ class Registry(Mapping[str, T]):
         module, _, name = path.partition(":")
 
         def load() -> Any:
-            return attrgetter(name)(importlib.import_module(module))
+            return attrgetter(name)(import_named(module))
 
         return self._checked(path, load)
 

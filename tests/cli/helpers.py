@@ -36,6 +36,8 @@ def dcgst(*arguments: object) -> Done:
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.setattr(sys, "argv", ["dcgst", *map(str, arguments)])
         patch.setattr(sys, "path", list(sys.path))
+        patch.setattr(sys, "meta_path", list(sys.meta_path))
+        patch.setenv("DCGST_WORKING_DIRECTORY_MODULES", "")
         with pytest.raises(SystemExit) as stopped:
             main()
     return Done(stopped.value.code or 0, out.getvalue(), err.getvalue())

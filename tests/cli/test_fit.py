@@ -179,3 +179,16 @@ def test_diagnose_refuses_a_graph_without_unlabeled_nodes(tmp_path):
     edges = write_table(tmp_path / "e.csv", ["source", "target"], [[1, 2]])
     done = dcgst("diagnose", nodes, edges)
     assert (done.code, "every node has a label" in done.err) == (2, True)
+
+
+def test_a_label_column_that_does_not_exist_is_refused(tables, tmp_path):
+    """Its labels would become a feature."""
+    labels = write_table(tmp_path / "l.csv", ["id", "topic"], [["n000", "a"]])
+    both = tables / "nodes.csv", tables / "edges.csv"
+    for command in (
+        ["fit", *both, "--label", "typo", "--labels", labels, "-o", tmp_path / "run"],
+        ["import", *both, "--label", "typo", "-o", tmp_path / "s.store"],
+    ):
+        done = dcgst(*command)
+        assert (done.code, "column 'typo'" in done.words) == (2, True)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name[0] in "rs") == []

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dcgst import DCGST, EM, GCN, fit, read, synthetic, write_report
+from dcgst import DCGST, EM, GCN, Graph, fit, read, synthetic, write_report
 from dcgst.insight.report import page as page_module
 from dcgst.insight.report import render
 from dcgst.insight.report.charts import Line, _ticks, color_of, line_chart
@@ -208,3 +208,10 @@ def test_ticks_are_round_numbers():
 def test_each_class_has_its_own_color():
     for classes in (3, 8, 40):
         assert len({color_of(code, classes) for code in range(classes)}) == classes
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_positions_of_equal_nodes_are_finite(columns):
+    path = np.stack([np.arange(39), np.arange(1, 40)])
+    graph = Graph.from_edges(path, np.zeros((40, columns), np.float32), np.arange(40) % 2)
+    assert np.isfinite(positions(graph, np.arange(40))).all()

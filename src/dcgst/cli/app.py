@@ -5,11 +5,9 @@ Verbs are imported when they are used, so that ``dcgst --help`` does not import 
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import importlib
 import keyword
-import os
 import sys
 import traceback
 import warnings
@@ -21,6 +19,7 @@ from typer.core import TyperGroup
 from dcgst.cli.config_file import expand
 from dcgst.cli.logs import log, write_json_logs
 from dcgst.errors import InputError
+from dcgst.imports import import_named
 from dcgst.text import printable
 from dcgst.version import VERSION
 
@@ -136,7 +135,7 @@ def options(
         limit_memory(parse_size(memory))
     for module in modules or ():
         try:
-            importlib.import_module(module)
+            import_named(module)
         except Exception as error:  # whatever the module of the user raises
             name = type(error).__name__
             raise InputError(f"--import {module!r} failed: {name}: {error}") from error
@@ -144,8 +143,6 @@ def options(
 
 def main() -> None:
     """Run the command line; exit codes: 0 success, 1 failure, 2 invalid usage or input."""
-    with contextlib.suppress(OSError):  # the folder may have been deleted
-        sys.path.append(os.getcwd())  # for --import MODULE and package.module:Class
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     write_json_logs(JSON_LOGS in sys.argv)  # errors before the options are read, too
     try:

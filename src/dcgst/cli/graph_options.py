@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -15,6 +15,7 @@ from dcgst.cli.settings import split_kinds, split_list
 from dcgst.errors import InputError
 from dcgst.io import Columns, Input, Query, read
 from dcgst.io.databases import is_database, without_password
+from dcgst.io.table_files import read_head
 
 NodesArgument = Annotated[
     str,
@@ -190,6 +191,8 @@ def with_graph_options(command: Callable[..., None]) -> Callable[..., None]:
         def read_and_describe() -> Input:
             other_tables = values.get("labels") or values.get("audit")
             data = read_graph(**arguments, labels_needed=not other_tables)
+            if arguments["label"] is not None and other_tables:
+                check_label_column(arguments["label"], data, other_tables)
             if not (values["quiet"] or values["json"]):
                 describe(data)
             return data
@@ -200,6 +203,20 @@ def with_graph_options(command: Callable[..., None]) -> Callable[..., None]:
     wrapped.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
     return wrapped
+
+
+def check_label_column(label: str, data: Input, tables: Sequence[Path]) -> None:
+    """Raise if neither the node table nor a table of labels has the named label column.
+
+    The labels in a column of another name would become a feature.
+    """
+    if data.columns.label == label:
+        return
+    for table in tables:
+        if label not in read_head(Path(table))[0].names:
+            raise InputError(
+                f"--label {label}: neither the node table nor {table} has a column {label!r}"
+            )
 
 
 def describe(data: Input) -> None:

@@ -32,7 +32,8 @@ def positions(graph: Graph, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
         flat = np.column_stack([np.arange(len(nodes)), np.zeros(len(nodes))])
     else:
         perplexity = min(30.0, (len(nodes) - 1) / 3)
-        start = "pca" if z.shape[1] > 1 else "random"
+        varied = (z != z[0]).any(axis=0).sum() > 1  # else there are no two principal components
+        start = "pca" if varied else "random"
         flat = TSNE(perplexity=perplexity, init=start, random_state=0, max_iter=300).fit_transform(
             z
         )

@@ -70,6 +70,8 @@ def import_tables(
     columns = columns or Columns()
     node_head, node_delimiter = read_head(nodes, delimiter)
     edge_head, edge_delimiter = read_head(edges, delimiter)
+    if columns.label is not None and encoder is None:
+        node_head.column(columns.label)  # a misspelled name would make the labels a feature
     node_columns = resolve_node_columns(columns, node_head, edge_head, labels_needed=False)
     notes = describe_node_columns(columns, node_columns)
     if node_columns.label is None and encoder is None:
