@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from dcgst import EM, InputError, Query, fit, read
-from dcgst.io.databases import without_password, write_table
+from dcgst.io.databases import write_table
+from dcgst.text import without_passwords
 from tests.cli.helpers import dcgst
 
 duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
@@ -249,15 +250,41 @@ def test_rows_are_appended_by_the_names_of_columns(url):
     assert [float(text) for text in found.column("p(x)")] == [0.1, 0.2]
 
 
-def test_passwords_are_not_printed():
-    for address in (
-        "postgresql://db/bank?user=a&password=secret",
-        "postgresql://a:sec/ret#1@db:5432/bank",
-        "postgresql://a:secret@db/bank?sslmode=require",
-        "postgresql://db/bank?application_name=a@b&password=secret",
+ADDRESSES = [
+    "postgresql://db/bank?user=a&password=secret",
+    "postgresql://a:sec/ret#1@db:5432/bank",
+    "postgresql://a:secret@db/bank?sslmode=require",
+    "postgresql://db/bank?application_name=a@b&password=secret",
+    "postgresql://a:sec%ret@db/bank",
+    "postgresql://a:sec@ret@db/bank",
+    "POSTGRESQL://a:secret@db/bank",
+    "postgresql+psycopg://a:secret@db/bank",
+    "mysql://a:secret@db/bank",
+    "postgres://:secret@db/bank",
+    " postgresql://a:secret@db/bank",
+    "postgresql://a:secret@[::1]:5432/bank",
+    "postgresql://db/bank?sslpassword=secret",
+    "postgresql://a:secret@",
+    "postgresql://[a:secret@db",
+]
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_passwords_are_not_printed(address, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "sec" not in without_passwords(f"cannot read {address!r}: it failed at {address}")
+    queries = ("--nodes", "select 1", "--edges", "select 1")
+    for command in (
+        ("fit", address, *queries, "-o", "run"),
+        ("--json-logs", "fit", address, *queries, "-o", "run"),
+        ("diagnose", address, *queries),
+        ("config", "fit", address, *queries),
+        ("config", "--save", "run.toml", "fit", address, *queries),
     ):
-        assert "sec" not in without_password(address)
-        assert without_password(address).startswith("postgresql://")
+        done = dcgst(*command)
+        assert "sec" not in done.words, command
+    for path in tmp_path.rglob("*"):
+        assert path.is_dir() or b"sec" not in path.read_bytes(), path
 
 
 def test_queries_need_an_address(sqlite_url, tmp_path):

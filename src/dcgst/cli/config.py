@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from dcgst.cli.config_file import options_of, to_toml
-from dcgst.cli.output import say
+from dcgst.cli.output import errors, say
 from dcgst.errors import InputError
 from dcgst.files import write_text
+from dcgst.text import without_passwords
 
 
 def command(
@@ -31,7 +32,14 @@ def command(
     if found is None or verb == "config":
         raise InputError(f"there is no command {verb!r}; see dcgst --help")
     with found.make_context(verb, list(context.args), parent=root) as parsed:
-        text = to_toml(verb, options_of(parsed))
+        written = to_toml(verb, options_of(parsed))
+    text = without_passwords(written)
+    if text != written:
+        say(
+            "Warning: passwords are not written; set PGPASSWORD, or give the address after "
+            "--config.",
+            errors,
+        )
     if out is None:
         typer.echo(text, nl=False)
     else:

@@ -14,8 +14,9 @@ from dcgst.cli.output import errors, say
 from dcgst.cli.settings import split_kinds, split_list
 from dcgst.errors import InputError
 from dcgst.io import Columns, Input, Query, read
-from dcgst.io.databases import is_database, without_password
+from dcgst.io.databases import is_database
 from dcgst.io.table_files import read_head
+from dcgst.text import without_passwords
 
 NodesArgument = Annotated[
     str,
@@ -156,7 +157,7 @@ def table_sources(
     if not is_database(nodes):
         if "://" in nodes and not Path(nodes).exists():
             raise InputError(
-                f"{without_password(nodes)} is not a database that can be read; write "
+                f"{without_passwords(nodes)} is not a database that can be read; write "
                 "sqlite:///FILE, duckdb:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"
             )
         if node_query is not None or edge_query:

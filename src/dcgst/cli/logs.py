@@ -6,7 +6,7 @@ import json
 import sys
 import time
 
-from dcgst.text import printable
+from dcgst.text import printable, without_passwords
 
 _json = False
 
@@ -25,6 +25,7 @@ def as_json(text: str) -> str | None:
     if not _json:
         return None
     levels = {"Error:": "error", "Failed:": "error", "Warning:": "warning"}
+    text = without_passwords(text)
     first, _, rest = text.strip().partition(" ")
     level = levels.get(first, "info")
     message = rest if first in levels else text.strip()

@@ -27,13 +27,13 @@ from dcgst.cli.run_options import (
     check_out,
 )
 from dcgst.errors import InputError
-from dcgst.io.databases import IF_EXISTS, is_database, without_password
+from dcgst.io.databases import IF_EXISTS, is_database
 from dcgst.numerics.arrays import row_ranges
 from dcgst.runs import GIVEN, Run, open_run
 from dcgst.runs.drift import Drift
 from dcgst.runs.other_graphs import OtherGraph
 from dcgst.runs.predictions import Predictions, check_extension, count_sources
-from dcgst.text import printable
+from dcgst.text import printable, without_passwords
 
 DRIFT = 3
 """Exit code of ``--fail-on-drift``."""
@@ -109,7 +109,7 @@ def command(
     found = replace(found, all_classes=all_classes)
     if out is not None:
         _write(found, out, table, if_exists, spreadsheet)
-        name = without_password(out)
+        name = without_passwords(out)
         if json:
             facts = {"predictions": len(found), "out": name, **count_sources(found.result)}
             print_json({**facts, "drift": [str(difference) for difference in drift]})

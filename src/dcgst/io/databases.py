@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dcgst.errors import InputError, WriteError
 from dcgst.io.arrow import table_from_arrow, table_from_rows
 from dcgst.io.table import Table
+from dcgst.text import without_passwords
 
 SCHEMES = ("sqlite", "duckdb", "postgresql", "postgres")
 IF_EXISTS = ("fail", "append", "replace")
@@ -34,23 +35,6 @@ def is_database(text: object) -> bool:
     """
     scheme, separator, _ = str(text).partition("://")
     return bool(separator) and scheme in SCHEMES
-
-
-def without_password(url: str) -> str:
-    """The address for messages.
-
-    Example:
-        >>> without_password("postgresql://ann:secret@db.example/bank")
-        'postgresql://ann@db.example/bank'
-        >>> without_password("postgresql://db.example/bank?user=ann&password=secret")
-        'postgresql://db.example/bank'
-    """
-    scheme, separator, rest = url.partition("://")
-    if not separator or scheme not in ("postgresql", "postgres"):
-        return url
-    # A password may contain any of :/?#@ unescaped.
-    login, at, rest = re.sub("password=[^&]*", "", rest).rpartition("@")
-    return f"{scheme}://{login.partition(':')[0]}{at}{rest.partition('?')[0]}"
 
 
 @dataclass(frozen=True)
@@ -122,7 +106,9 @@ def _file_of(url: str) -> Path:
     path = urlsplit(url).path
     if urlsplit(url).netloc or not path.removeprefix("/"):
         scheme = urlsplit(url).scheme
-        raise InputError(f"{url} names no file; write {scheme}:///FILE, with three slashes")
+        raise InputError(
+            without_passwords(f"{url} names no file; write {scheme}:///FILE, with three slashes")
+        )
     return Path(path[1:])
 
 
@@ -135,7 +121,15 @@ def _errors(url: str, what: str, kind: type[Exception] = InputError) -> Iterator
         raise
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        raise kind(f"{without_password(url)}: {what}: {'; '.join(lines[:2])}") from error
+        if any(part in str(error) for part in _parts_of_password(url)):
+            lines = ["the address is not valid; write special characters of the password as %xx"]
+        raise kind(without_passwords(f"{url}: {what}: {'; '.join(lines[:2])}")) from error
+
+
+def _parts_of_password(url: str) -> list[str]:
+    """Parts of the password in an address, which a library may take for something else."""
+    login = url.partition("://")[2].rpartition("@")[0]
+    return [part for part in re.split(r"\W+", login.partition(":")[2]) if len(part) > 2]
 
 
 def _exists(table: str) -> InputError:
