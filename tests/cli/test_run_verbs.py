@@ -156,7 +156,7 @@ def test_a_folder_without_a_run_exits_with_2(verb, tmp_path):
 def test_files_of_the_run_are_not_replaced(run_folder, verb, name):
     before = (run_folder / name).read_bytes()
     done = dcgst(verb, run_folder, "-o", run_folder / name)
-    assert (done.code, "is a file of the run" in done.err) == (2, True)
+    assert (done.code, "which is a run folder or a store" in done.words) == (2, True)
     assert (run_folder / name).read_bytes() == before
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dcgst.cli.config_file import options_of, to_toml
-from dcgst.cli.output import errors, say
+from dcgst.cli.output import check_file, errors, say
 from dcgst.errors import InputError
 from dcgst.files import write_text
 from dcgst.text import without_passwords
@@ -40,6 +40,8 @@ def command(
             "--config.",
             errors,
         )
+    if out is not None:
+        check_file(out)
     if out is None:
         typer.echo(text, nl=False)
     else:

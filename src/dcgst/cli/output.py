@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -22,6 +22,14 @@ from dcgst.engine.progress import reporting_to
 from dcgst.engine.training import Callback, EpochEnd, StageEnd
 from dcgst.errors import InputError
 from dcgst.text import printable
+
+MARKERS = (
+    ("run.json", "predictions.csv"),
+    ("run.json", "predictions.parquet"),
+    ("begun.json",),
+    ("store.json", "ids.npy"),
+)
+"""Files by which run folders and stores are recognized."""
 
 console = Console()
 errors = Console(stderr=True)
@@ -67,8 +75,14 @@ def print_json(record: Any) -> None:
     typer.echo(json.dumps(fields, allow_nan=False, default=float))
 
 
-def check_file(path: Path) -> None:
-    """Raise before a long computation if a file cannot be written; create its folder."""
+def check_file(path: Path, inputs: Iterable[Path] = ()) -> None:
+    """Raise before a long computation if a file cannot be written; create its folder.
+
+    Args:
+        path: the file to write.
+        inputs: files that the command reads, which must not be replaced.
+    """
+    refuse_inside_run(path)
     try:
         is_folder = path.is_dir()
     except (OSError, ValueError) as error:
@@ -77,8 +91,22 @@ def check_file(path: Path) -> None:
         raise InputError(f"{path} cannot be written: it is a folder, not a file")
     if path.exists() and not path.is_file():
         raise InputError(f"{path} cannot be written: it is not a regular file")
+    if path.exists() and any(own.exists() and own.samefile(path) for own in inputs):
+        raise InputError(f"{path} is an input of this command; choose another output file")
     check_folder(path.absolute().parent)
     path.absolute().parent.mkdir(parents=True, exist_ok=True)
+
+
+def refuse_inside_run(path: Path) -> None:
+    """Raise if a file or folder to write lies in a run folder or a store.
+
+    Their files belong together; the only command that writes one of them again is ``report``.
+    """
+    for folder in path.absolute().parents:
+        if any(all((folder / name).exists() for name in names) for names in MARKERS):
+            raise InputError(
+                f"{path} is in {folder}, which is a run folder or a store; choose another place"
+            )
 
 
 def check_table(path: Path) -> None:
@@ -95,6 +123,7 @@ def say_next(*words: object) -> None:
 
 def check_folder(path: Path) -> None:
     """Raise if a folder, which need not exist yet, cannot be written."""
+    refuse_inside_run(path)
     try:
         existing = next(p for p in (path.absolute(), *path.absolute().parents) if p.exists())
     except (OSError, ValueError) as error:

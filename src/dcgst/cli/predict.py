@@ -18,7 +18,15 @@ from dcgst.cli.graph_options import (
     NodesQueryOption,
     table_sources,
 )
-from dcgst.cli.output import JsonOption, SpreadsheetOption, errors, print_json, progress, say
+from dcgst.cli.output import (
+    JsonOption,
+    SpreadsheetOption,
+    check_file,
+    errors,
+    print_json,
+    progress,
+    say,
+)
 from dcgst.cli.run_options import (
     DestinationOption,
     IfExistsOption,
@@ -88,7 +96,7 @@ def command(
             "after the run: a node table, or the address of a database"
         )
     run = open_run(folder)
-    _check(out, if_exists, folder, (nodes, *(edges or ())))
+    _check(out, if_exists, (nodes, *(edges or ())))
     if embeddings is not None:
         _write_embeddings(run, embeddings, nodes)
     found, drift = run.prediction_table, list[Drift]()
@@ -124,14 +132,14 @@ def command(
             typer.echo(printable(text) if sys.stdout.isatty() else text, nl=False)
 
 
-def _check(out: str | None, if_exists: str, folder: Path, inputs: Sequence[str | None]) -> None:
+def _check(out: str | None, if_exists: str, inputs: Sequence[str | None]) -> None:
     """Raise if the predictions cannot be written, before anything is computed."""
     if if_exists not in IF_EXISTS:
         raise InputError(f"--if-exists is one of {', '.join(IF_EXISTS)}, got {if_exists!r}")
     if out is None or is_database(out):
         return
     files = [Path(name) for name in inputs if name is not None and not is_database(name)]
-    check_out(Path(out), False, folder, files)
+    check_out(Path(out), False, files)
     check_extension(Path(out))
 
 
@@ -147,6 +155,7 @@ def _write_embeddings(run: Run, path: Path, nodes: str | None) -> None:
         raise InputError("--embeddings are those of the nodes of the run; remove the other graph")
     if path.suffix.lower() not in (".parquet", ".pq"):
         raise InputError(f"{path}: embeddings are written as Parquet; choose a name with .parquet")
+    check_file(path)
     run.write_embeddings(path)
     say(f"Embeddings: {path}", errors)
 

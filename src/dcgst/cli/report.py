@@ -27,7 +27,7 @@ def command(
     """
     run = open_run(folder)
     if out is not None and out.resolve() != (folder / REPORT).resolve():
-        check_out(out, json=False, run=folder)
+        check_out(out, json=False)
     with progress("report", 1.0, quiet=False):
         path = write_report(run, out)
     say(str(path))

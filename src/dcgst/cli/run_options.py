@@ -10,7 +10,6 @@ import typer
 
 from dcgst.cli.output import check_file, check_table
 from dcgst.errors import InputError
-from dcgst.runs.format.layout import FILES
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Folder created by dcgst fit.")]
 OutOption = Annotated[
@@ -40,21 +39,16 @@ def check_new_table(path: Path) -> None:
         raise InputError(f"{path} exists; choose another file with -o")
 
 
-def check_out(out: Path | None, json: bool, run: Path, inputs: Sequence[Path | None] = ()) -> None:
+def check_out(out: Path | None, json: bool, inputs: Sequence[Path | None] = ()) -> None:
     """Raise if the output file cannot be written or is needed, or if --json is also set.
 
     Args:
         out: the output file.
         json: whether --json is set.
-        run: the run folder, whose files must not be replaced.
         inputs: files that the command reads.
     """
     if out is None:
         return
     if json:
         raise InputError("--json prints and --out writes a file; choose one")
-    check_file(out)
-    if out.exists() and any(i is not None and i.exists() and i.samefile(out) for i in inputs):
-        raise InputError(f"{out} is an input of this command; choose another output file")
-    if out.absolute().parent.resolve() == run.resolve() and out.name in FILES:
-        raise InputError(f"{out} is a file of the run; choose another output file")
+    check_file(out, [path for path in inputs if path is not None])

@@ -48,7 +48,7 @@ def command(
 
     These nodes are similar to many uncertain nodes and dissimilar to labeled ones.
     """
-    check_out(out, json, folder)
+    check_out(out, json)
     if out is not None:
         check_new_table(out)
     run = open_run(folder)
