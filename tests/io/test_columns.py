@@ -150,3 +150,9 @@ def test_a_column_of_texts_is_no_label_column(write_tables):
         InputError, match=r"'note' has 150 classes in 150 labels, most of them once"
     ):
         read(*paths, Columns(label="note"))
+
+
+@pytest.mark.parametrize("days", [0, -1.0, float("inf"), float("nan")])
+def test_a_half_life_is_a_finite_number_of_days(days):
+    with pytest.raises(InputError, match="half-life must be a finite number of days"):
+        Columns(half_life=days)

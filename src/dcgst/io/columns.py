@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -64,8 +65,10 @@ class Columns:
     def __post_init__(self) -> None:
         if not isinstance(self.kinds, Mapping):
             raise InputError(f"kinds must be a mapping, got {type(self.kinds).__name__}")
-        if not self.half_life > 0:
-            raise InputError(f"the half-life must be more than 0 days, got {self.half_life!r}")
+        if not 0 < self.half_life < math.inf:
+            raise InputError(
+                f"the half-life must be a finite number of days above 0, got {self.half_life!r}"
+            )
         for name, kind in self.kinds.items():
             if kind not in KINDS:
                 raise InputError(
