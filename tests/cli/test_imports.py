@@ -78,4 +78,4 @@ def test_the_path_is_as_before_after_an_import(folder):
     assert run("--import", "mine", "methods").code == 0
     assert sys.path == before
     assert str(folder) not in sys.path
-    assert not os.environ.get("DCGST_WORKING_DIRECTORY_MODULES")
+    assert str(folder) not in os.environ.get("DCGST_WORKING_DIRECTORY_MODULES", "")

@@ -51,6 +51,7 @@ def test_purposes_differ_and_keep_their_values():
         "FOLDS": 93,
         "BATCHES": 94,
         "SAMPLE": 95,
+        "MEMBER": 96,
     }
     assert len(set(values.values())) == len(values)
 

@@ -52,7 +52,7 @@ def test_labels_of_the_run_are_used_for_nodes_with_the_same_id(run, graph):
 def test_known_labels_improve_predictions_on_another_graph(tmp_path):
     truth = synthetic(240, 3, features=12, seed=2)
     run = fit(truth, tmp_path / "run", Ensemble())
-    other = synthetic(240, 3, features=12, shift=0, labels_per_class=8, noise=1.5, seed=7)
+    other = synthetic(240, 3, features=12, shift=0, labels_per_class=30, noise=1.5, seed=7)
     other = replace(other, ids=np.arange(1000, 1240))
     unlabeled = replace(other, labels=np.full(240, -1), masks={})
 

@@ -83,7 +83,7 @@ class Ensemble(Method):
         >>> from dcgst.methods import Ensemble
         >>> model = Ensemble(members="lp,em").fit(load("synthetic"))
         >>> sorted(model.member_weights_)
-        ['em', 'lp']
+        ['em', 'lp', 'student']
     """
 
     name: ClassVar[str] = "ensemble"
