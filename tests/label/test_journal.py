@@ -158,3 +158,39 @@ def test_no_label_is_lost_when_the_process_is_killed(tmp_path):
         stored = Journal(path).state.classes
         assert stored.keys() >= {f"n{number}" for number in acknowledged}
         assert len(stored) <= len(acknowledged) + 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[]",
+        "3",
+        '"text"',
+        "null",
+        "[" * 100_000,
+        '{"number": 1}',
+        '{"number": 1, "kind": "label", "client": 3, "ids": ["a"]}',
+        '{"number": 1, "kind": "label", "client": "t", "ids": [3]}',
+        '{"number": 1, "kind": "label", "client": "t", "ids": "abc"}',
+        '{"number": 1, "kind": "dance", "client": "t"}',
+        '{"number": 1, "kind": "undo", "client": "t"}',
+        '{"number": 1, "kind": "undo", "client": "t", "of": 7}',
+        '{"number": 1, "kind": "undo", "client": "t", "of": "0"}',
+        '{"number": 7, "kind": "skip", "client": "t", "ids": ["a"]}',
+        '{"number": 1, "kind": "skip", "client": "t", "what": "a"}',
+    ],
+)
+def test_every_damage_of_a_line_is_an_error_that_names_it(tmp_path, line):
+    path = tmp_path / "labels.jsonl"
+    journal = Journal(path)
+    journal.decide("label", "t", ["a"], "x")
+    path.write_bytes(path.read_bytes() + line.encode() + b"\n")
+    with pytest.raises(InputError, match=r"labels\.jsonl, line 2 is damaged"):
+        Journal(path)
+
+
+def test_the_journal_is_readable_for_its_user_only_and_keeps_empty_names(tmp_path):
+    path = tmp_path / "labels.jsonl"
+    Journal(path).decide("skip", "", ["a"])
+    assert path.stat().st_mode & 0o077 == 0
+    assert Journal(path).events[0].client == ""

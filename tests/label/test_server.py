@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import urllib.error
 import urllib.request
@@ -9,6 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from dcgst.label.server import _redirection_to
 from tests.cli.helpers import dcgst
 from tests.label.conftest import label_server
 
@@ -85,6 +87,8 @@ def test_no_other_file_can_be_read(server, path):
     ],
 )
 def test_bad_requests_get_an_error(server, name, body, message):
+    if isinstance(body, dict):
+        body = {"client": "t", **body}
     status, _, content = ask(server, f"/api/{name}", body)
     assert status == 400
     assert message in json.loads(content)["error"]
@@ -128,3 +132,51 @@ def test_at_the_end_labels_are_a_table_for_refit(folder, tmp_path):
     done = dcgst("refit", folder, "--labels", exported, "-o", tmp_path / "second", "--json")
     assert done.code == 0, done.err
     assert json.loads(done.out)["given"] == 15
+
+
+def send(server, content: bytes, *, chunked=False, **headers):
+    """Status and content of a request with any content, for the overview."""
+    parts = urlsplit(server)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=20)
+    own = {"x-dcgst-token": parts.query.removeprefix("token="), **headers}
+    try:
+        body = iter([content]) if chunked else content
+        connection.request("POST", "/api/overview", body, own, encode_chunked=chunked)
+        response = connection.getresponse()
+        return response.status, response.read()
+    finally:
+        connection.close()
+
+
+def test_requests_of_any_length_and_depth_are_answered(server):
+    large = b"{" + b" " * 5_100_000 + b"}"
+    assert send(server, large)[0] == 413
+    assert send(server, large, chunked=True, **{"transfer-encoding": "chunked"})[0] == 413
+    status, content = send(server, b"[" * 200_000)
+    assert (status, b"Traceback" in content) == (400, False)
+    assert send(server, b"\xff\xfe{}")[0] == 400
+    assert send(server, b"{}")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"client": ""}, "client must be a text of 1 to 100 characters"),
+        ({"client": "x" * 101}, "client must be a text of 1 to 100 characters"),
+        ({"name": "\ud800"}, "name is not valid Unicode"),
+    ],
+)
+def test_invalid_texts_are_refused_before_anything_is_stored(server, change, message):
+    before = json.loads(ask(server, "/api/overview", {})[2])
+    body = {"client": "t", "kind": "label", "nodes": [1], "name": "a", "chosen": "selected"}
+    status, _, content = ask(server, "/api/decide", {**body, **change})
+    assert (status, message in json.loads(content)["error"]) == (400, True)
+    assert json.loads(ask(server, "/api/overview", {})[2]) == before
+
+
+def test_the_token_is_in_a_file_of_this_user_only(tmp_path):
+    with _redirection_to("http://127.0.0.1:1/?token=secret", tmp_path) as page:
+        assert "url=http://127.0.0.1:1/?token=secret" in page.read_text()
+        assert "secret" not in page.as_uri()
+        assert page.stat().st_mode & 0o077 == 0
+    assert list(tmp_path.iterdir()) == []

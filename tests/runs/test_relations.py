@@ -244,7 +244,9 @@ def test_one_time_in_the_far_future_does_not_age_all_edges(tmp_path):
     (tmp_path / "e.csv").write_text("\n".join(["source,target,when", *edges, "200,201,2199-12-31"]))
     graph = read(tmp_path / "n.csv", tmp_path / "e.csv", Columns(edge_time="when")).graph
     assert graph.adjacency.data.min() > 0.9
-    with pytest.raises(InputError, match="the half-life must be a finite number of days above 0, got 0"):
+    with pytest.raises(
+        InputError, match="the half-life must be a finite number of days above 0, got 0"
+    ):
         Columns(half_life=0)
 
 

@@ -16,6 +16,9 @@ LABEL, SKIP, UNSURE, UNDO, REDO = "label", "skip", "unsure", "undo", "redo"
 DECISIONS = (LABEL, SKIP, UNSURE)
 """Kinds of events that concern nodes; the others take one back or restore it."""
 
+ALWAYS = ("number", "kind", "client")
+"""Fields that every line has."""
+
 
 @dataclass(frozen=True)
 class Event:
@@ -120,7 +123,11 @@ class Journal:
     def _append(self, event: Event) -> Event:
         """Write an event and wait until it is on the disk; if that fails, nothing is written."""
         stamped = replace(event, time=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
-        content = {k: v for k, v in asdict(stamped).items() if v not in ("", None, ())}
+        content = {
+            key: value
+            for key, value in asdict(stamped).items()
+            if key in ALWAYS or value not in ("", None, ())
+        }
         try:
             _append_line(self.path, (json.dumps(content) + "\n").encode())
         except OSError as error:
@@ -133,11 +140,8 @@ class Journal:
         complete = content[: content.rfind(b"\n") + 1]
         for number, line in enumerate(complete.split(b"\n")[:-1]):
             try:
-                fields = json.loads(line)
-                event = Event(**{**fields, "ids": tuple(fields.get("ids", ()))})
-                if event.number != number:
-                    raise ValueError(f"its number is {event.number}")
-            except (TypeError, ValueError) as error:
+                event = parse_event(line, number)
+            except (TypeError, ValueError, RecursionError) as error:
                 raise InputError(
                     f"{self.path}, line {number + 1} is damaged ({error}); restore the file, or "
                     "choose another one"
@@ -147,9 +151,28 @@ class Journal:
             os.truncate(self.path, len(complete))
 
 
+def parse_event(line: bytes, number: int) -> Event:
+    """The event of a line; raises ``TypeError`` or ``ValueError`` if it is none."""
+    fields = json.loads(line)
+    if not isinstance(fields, dict) or not isinstance(fields.get("ids", []), list):
+        raise TypeError("it is not an event")
+    event = Event(**{**fields, "ids": tuple(fields.get("ids", ()))})
+    texts = (event.kind, event.client, event.name, event.chosen, event.time, *event.ids)
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("a text is missing")
+    if event.kind not in (*DECISIONS, UNDO, REDO):
+        raise ValueError(f"its kind is {event.kind!r}")
+    if event.number != number:
+        raise ValueError(f"its number is {event.number}")
+    changes = event.kind in (UNDO, REDO)
+    if changes and not (type(event.of) is int and 0 <= event.of < number):
+        raise ValueError(f"it is about the event {event.of!r}")
+    return event
+
+
 def _append_line(path: Path, line: bytes) -> None:
     is_new = not path.exists()
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
         size = os.lseek(handle, 0, os.SEEK_END)
         try:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import hmac
+import json
 import secrets
 import signal
 import socket
+import tempfile
 import threading
 import webbrowser
 from collections.abc import Awaitable, Callable, Iterator
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -30,6 +33,8 @@ TOKEN = "x-dcgst-token"
 
 MOST_BYTES = 5_000_000
 """Largest request."""
+
+LONGEST_CLIENT = 100
 
 FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),
@@ -59,11 +64,11 @@ def overview(session: Session, _: dict[str, Any]) -> Any:
 
 def next_card(session: Session, body: dict[str, Any]) -> Any:
     resume = bool(body.get("resume"))
-    return session.next_card(_text(body, "client"), _text(body, "mode"), resume=resume)
+    return session.next_card(_client(body), _text(body, "mode"), resume=resume)
 
 
 def card(session: Session, body: dict[str, Any]) -> Any:
-    return session.card(_text(body, "client"), _number(body, "node"))
+    return session.card(_client(body), _number(body, "node"))
 
 
 def search(session: Session, body: dict[str, Any]) -> Any:
@@ -77,14 +82,14 @@ def decide(session: Session, body: dict[str, Any]) -> Any:
     kind = _text(body, "kind")
     if kind not in DECISIONS:
         raise InputError(f"unknown kind of decision {kind!r}")
-    client = _text(body, "client")
+    client = _client(body)
     session.decide(client, kind, nodes, _text(body, "name"), _text(body, "chosen"))
     card = session.next_card(client, _text(body, "mode"))
     return {"card": card, "overview": session.overview()}
 
 
 def undo(session: Session, body: dict[str, Any]) -> Any:
-    found = session.undo(_text(body, "client"), again=bool(body.get("again")))
+    found = session.undo(_client(body), again=bool(body.get("again")))
     return {**found, "overview": session.overview()}
 
 
@@ -129,12 +134,13 @@ def create_app(session: Session, token: str, port: int) -> Starlette:
         answer = ANSWERS.get(request.path_params["name"])
         if answer is None:
             return _error("unknown address", 404)
-        if int(request.headers.get("content-length") or 0) > MOST_BYTES:
-            return _error("the request is too large", 413)
+        content = bytearray()
+        async for part in request.stream():  # whatever length its header claims
+            content += part
+            if len(content) > MOST_BYTES:
+                return _error("the request is too large", 413)
         try:
-            body = await request.json()
-            if not isinstance(body, dict):
-                raise InputError("a JSON object is required")
+            body = _object(bytes(content))
             return JSONResponse(await run_in_threadpool(answer, session, body), headers=SECURITY)
         except WriteError as error:
             return _error(str(error), 507)
@@ -194,9 +200,27 @@ def serve(
         )
         listener.listen(64)
         ready(address)
-        if browser:
-            webbrowser.open(address)
-        _server(config).run(sockets=[listener])
+        with _redirection_to(address, session.export.absolute().parent) as page:
+            if browser:
+                webbrowser.open(page.as_uri())
+            _server(config).run(sockets=[listener])
+
+
+@contextlib.contextmanager
+def _redirection_to(address: str, folder: Path) -> Iterator[Path]:
+    """A page that only this user can read and that leads to the address.
+
+    Its path may be seen in the list of processes, the token in the address not. It is in the folder
+    of the labels, because some browsers cannot read temporary folders.
+    """
+    handle, name = tempfile.mkstemp(".html", "dcgst-label-", folder)  # of mode 0600
+    page = Path(name)
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(f'<meta http-equiv="refresh" content="0; url={address}">')
+        yield page
+    finally:
+        page.unlink(missing_ok=True)
 
 
 def _server(config: Any) -> Any:
@@ -228,10 +252,32 @@ def _error(message: str, status: int) -> Response:
     return JSONResponse({"error": message}, status, headers=SECURITY)
 
 
+def _object(content: bytes) -> dict[str, Any]:
+    try:
+        body = json.loads(content)
+    except RecursionError as error:
+        raise InputError("the JSON is nested too deeply") from error
+    if not isinstance(body, dict):
+        raise InputError("a JSON object is required")
+    return body
+
+
 def _text(body: dict[str, Any], key: str) -> str:
     value = body.get(key, "")
     if not isinstance(value, str):
         raise InputError(f"{key} must be a text")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{key} is not valid Unicode") from error
+    return value
+
+
+def _client(body: dict[str, Any]) -> str:
+    """The name that a browser tab gives itself."""
+    value = _text(body, "client")
+    if not 0 < len(value) <= LONGEST_CLIENT:
+        raise InputError(f"client must be a text of 1 to {LONGEST_CLIENT} characters")
     return value
 
 
