@@ -254,6 +254,17 @@ def test_permuting_nodes_permutes_the_result(small, one_run, rng):
     np.testing.assert_array_equal(here.labeled_stage_[order], there.labeled_stage_)
 
 
+def test_literal_presets_have_the_published_weights_and_do_what_is_printed():
+    for name in ("cora", "citeseer", "pubmed", "ogbn-arxiv"):
+        literal, paper = (DCGST.from_preset(f"{kind}/{name}") for kind in ("literal", "paper"))
+        for weight in ("cmd_weight", "predictor_weight", "ner_weight", "lr", "growth"):
+            assert getattr(literal, weight) == getattr(paper, weight)
+        assert (literal.ner_reduction, literal.constraint) == ("sum", "penalty")
+        assert (literal.budget, literal.class_balance) == ("total", "none")
+        assert (literal.cmd_trains, literal.edge_noise) == ("both", "gumbel")
+        assert (literal.accumulate, literal.criterion, literal.hidden) == (False, "shift", 64)
+
+
 def test_paper_presets_have_the_published_weights():
     published = {
         "paper/cora": (8, 0.3, 0.1, 0.01),
