@@ -49,7 +49,7 @@ AS_PRINTED: dict[str, Any] = {
     "edge_noise": "gumbel",  # Eq. 4
     "feature_norm": "l2",  # not in the paper: the default
 }
-"""Where the presets ``untuned/`` depart from what the paper prints."""
+"""What the presets ``literal/`` change in ``untuned/``."""
 
 
 @dataclass(eq=False, kw_only=True)
