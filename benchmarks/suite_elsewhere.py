@@ -1,7 +1,8 @@
-"""Measure the suite, or the protocol of IceBerg, on another machine, such as one with a GPU.
+"""Measure the suite, the protocol of IceBerg or the paper on another machine, as one with a GPU.
 
     python benchmarks/suite_elsewhere.py pack FOLDER
     python benchmarks/suite_elsewhere.py run FOLDER --results suite.jsonl --processes 13
+    python benchmarks/suite_elsewhere.py run FOLDER --protocol paper --results reproduce.jsonl
 
 ``pack`` reads the graphs, draws all labels and stores both in FOLDER, one file per graph. Copy
 FOLDER and the source code to the other machine, which needs only PyTorch, PyTorch Geometric, NumPy,
@@ -28,6 +29,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dcgst.bench.cells import Cell, unique
+from dcgst.bench.experiments import EXPERIMENTS, RATES, cells_of
 from dcgst.bench.grid import estimate_seconds, missing_cells
 from dcgst.bench.iceberg import PUBLISHED, iceberg_cells
 from dcgst.bench.protocol import Labels, Record, run_cell
@@ -44,8 +46,8 @@ from dcgst.splits import Split
 Arrays = dict[str, NDArray[Any]]
 PARTS = ("data", "indices", "indptr", "shape")
 ROLES = ("pool", "train", "val")
-RUNS = {"suite": 5, "iceberg": 10}
-METHODS_BY_DEFAULT = {"suite": "ensemble,dcgst", "iceberg": "gcn,ensemble"}
+RUNS = {"suite": 5, "iceberg": 10, "paper": 10}
+METHODS_BY_DEFAULT = {"suite": "ensemble,dcgst", "iceberg": "gcn,ensemble", "paper": "all"}
 
 
 def make_cells(
@@ -56,7 +58,17 @@ def make_cells(
     first_run: int,
     settings: dict[str, dict[str, Any]] | None = None,
 ) -> list[Cell]:
-    """All cells of the suite or of the protocol of IceBerg on some graphs."""
+    """All cells of the suite, of the protocol of IceBerg, or of the paper on some graphs.
+
+    Those of the paper that measure time are left out.
+    """
+    if protocol == "paper":
+        cells = cells_of(list(EXPERIMENTS.values()), runs)
+        return [
+            dataclasses.replace(cell, first_run=first_run)
+            for cell in cells
+            if cell.dataset in graphs and not cell.timed and {"all", cell.method} & set(methods)
+        ]
     if protocol == "suite":
         return suite_cells(graphs, methods, runs=runs, first_run=first_run, settings=settings)
     return iceberg_cells(methods, graphs, runs=runs, first_run=first_run, settings=settings)
@@ -73,7 +85,8 @@ def pack(folder: Path, protocol: str, graphs: Sequence[str], runs: int, first_ru
     for name in graphs:
         start = time.perf_counter()
         graph = load(name)
-        cells = make_cells(protocol, [name], ["gcn"], runs, first_run)
+        methods = ["all"] if protocol == "paper" else ["gcn"]
+        cells = make_cells(protocol, [name], methods, runs, first_run)
         labels = list(dict.fromkeys(cell.labels for cell in cells))
         path = target / f"{name}.npz"
         write(path, graph, {each: each.sample(graph) for each in labels})
@@ -161,7 +174,14 @@ def check_labels(folder: Path, cells: Sequence[Cell]) -> None:
 def measure(path: Path, cell: Cell, device: str) -> Record:
     """Run one cell on the stored graph with the stored labels."""
     graph, splits = read(path)
-    record = run_cell(graph, cell.make_method(device), cell.labels, split=splits[cell.labels])
+    record = run_cell(
+        graph,
+        cell.make_method(device),
+        cell.labels,
+        cell.preset,
+        stages=cell.stages,
+        split=splits[cell.labels],
+    )
     return dataclasses.replace(record, dataset=cell.dataset)
 
 
@@ -231,12 +251,13 @@ def main() -> None:
     protocol, runs = options.protocol, options.runs or RUNS[options.protocol]
     graphs = options.graphs.split(",") if options.graphs else None
     if options.action == "pack":
-        names = graphs or (available_graphs() if protocol == "suite" else tuple(PUBLISHED))
+        every = {"iceberg": tuple(PUBLISHED), "paper": tuple(RATES)}
+        names = graphs or every.get(protocol) or available_graphs()
         pack(options.folder, protocol, names, runs, options.first_run)
         return
     folder = options.folder / protocol
     methods = (options.methods or METHODS_BY_DEFAULT[protocol]).split(",")
-    settings = settings_of(methods, options.set)
+    settings = settings_of([] if protocol == "paper" else methods, options.set)
     names = graphs or list(names_in(folder))
     cells = make_cells(protocol, names, methods, runs, options.first_run, settings)
     check_labels(folder, cells)

@@ -40,7 +40,7 @@ from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.result import Result, results_without_stages
 from dcgst.methods.ensemble import combination
 from dcgst.methods.ensemble.combination import Evidence, combine, pseudo_labels
-from dcgst.methods.ensemble.members import MemberFit, fit_member
+from dcgst.methods.ensemble.members import MemberFit, fit_member, fit_student
 from dcgst.methods.ensemble.method import DEFAULT
 from dcgst.numerics.graph_tensors import GraphTensors
 from dcgst.splits import Split
@@ -131,6 +131,7 @@ def fit(
     members: list[str],
     students: list[str],
     workers: int,
+    folds: int,
 ) -> None:
     """Store the predictions of all members, one file per graph and sampler."""
     out.mkdir(parents=True, exist_ok=True)
@@ -140,12 +141,14 @@ def fit(
     tasks = sorted(tasks, key=lambda task: -task[0].stat().st_size)  # the longest first
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         for future in as_completed(
-            [pool.submit(fit_labels, *task, members, students) for task in tasks]
+            [pool.submit(fit_labels, *task, members, students, folds) for task in tasks]
         ):
             print(future.result(), flush=True)
 
 
-def fit_labels(path: Path, sampler: str, out: Path, members: list[str], students: list[str]) -> str:
+def fit_labels(
+    path: Path, sampler: str, out: Path, members: list[str], students: list[str], folds: int
+) -> str:
     """Fit all members to the labels of one sampler, all runs together."""
     torch.set_num_threads(1)
     target = out / f"{path.stem}-{sampler}.npz"
@@ -159,7 +162,7 @@ def fit_labels(path: Path, sampler: str, out: Path, members: list[str], students
     matrices = (matrix_of(name, arrays) for name in ("features", "adjacency"))
     features, adjacency = matrices
     tensors = GraphTensors(features, adjacency, device, columns_weighted=weighted)
-    found = predictions(arrays, tensors, sampler, members, students)
+    found = predictions(arrays, tensors, sampler, members, students, folds)
     np.savez_compressed(target, allow_pickle=False, **found)
     return f"{target.stem}: {time.perf_counter() - start:.1f} s"
 
@@ -200,11 +203,19 @@ def create(name: str) -> Method:
     name = name.removesuffix("-student")
     if name == "forest":
         return Forest()
-    return method("gcn", backbone="sage") if name == "sage" else method(name)
+    if name == "sage":
+        return method("gcn", backbone="sage")
+    name, _, epochs = name.partition(":")  # such as gcn:100
+    return method(name, epochs=int(epochs)) if epochs else method(name)
 
 
 def predictions(
-    arrays: Arrays, tensors: GraphTensors, sampler: str, members: list[str], students: list[str]
+    arrays: Arrays,
+    tensors: GraphTensors,
+    sampler: str,
+    members: list[str],
+    students: list[str],
+    folds: int,
 ) -> Arrays:
     """Predictions with and without the validation labels as further training labels."""
     truth = arrays["labels"]
@@ -223,7 +234,7 @@ def predictions(
             pool=pool,
             seeds=seeds,
         )
-        ensemble = Ensemble(train_on_validation=kind == "all")
+        ensemble = Ensemble(train_on_validation=kind == "all", folds=folds)
         task = ensemble.make_task(problem)
         if kind == "seen":
             task = replace(task, problem=problem)
@@ -239,10 +250,10 @@ def predictions(
         if students:
             teachers = {name: fits[name] for name in DEFAULT.split(",")}
             combined = combine(teachers, evidence, problem.pool, ["em"])
-            labels = pseudo_labels(teachers, combined, problem.pool)
+            labels = pseudo_labels(combined.log_proba, problem.pool)
             for name in students:
-                key = f"{name}-student"
-                fits[key] = fit_member(key, create(name), task, labels)
+                student = create(name)
+                fits[f"{name}-student"] = fit_student(student, task, labels, combined.left_out)
         for name, own in fits.items():
             full = own.log_proba.numpy(force=True)
             key = f"{kind}/{name}"
@@ -364,7 +375,7 @@ def score(path: Path, kind: str, members: list[str]) -> Score:
 def member_fit(arrays: Arrays, key: str) -> MemberFit:
     """The stored predictions of a member."""
     full, left_out = (torch.tensor(arrays[f"{key}{part}"]).float() for part in ("", "/left_out"))
-    return MemberFit(full, left_out, full[None, :0], None, None)
+    return MemberFit(full, left_out, None, None)
 
 
 def quality(predicted: NDArray[np.int64], truth: NDArray[np.int64]) -> tuple[float, float]:
@@ -387,6 +398,7 @@ if __name__ == "__main__":
     parser.add_argument("--first-run", type=int, default=10)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--constant", action="append", default=[], metavar="NAME=VALUE")
     options = parser.parse_args()
     names, chosen = options.graphs.split(","), options.members.split(",")
@@ -394,7 +406,7 @@ if __name__ == "__main__":
         draw(options.folder, names, options.first_run, options.runs)
     elif options.action == "fit":
         students = options.students.split(",") if options.students else []
-        fit(options.folder, options.out, names, chosen, students, options.workers)
+        fit(options.folder, options.out, names, chosen, students, options.workers, options.folds)
     elif options.action == "ablate":
         ablate(options.folder, names)
     else:

@@ -20,9 +20,10 @@ from dcgst.methods.ensemble.combination import (
     pseudo_labels,
     with_shares,
 )
-from dcgst.methods.ensemble.members import MemberFit, label_folds
+from dcgst.methods.ensemble.members import MemberFit, fit_student, label_folds
 from dcgst.splits import sample
 from dcgst.testing import check_method, small_graph, small_split
+from tests.methods.helpers import problem_of
 
 
 def test_folds_divide_each_class_and_keep_the_only_label_of_a_class():
@@ -37,7 +38,7 @@ def test_folds_divide_each_class_and_keep_the_only_label_of_a_class():
 
 def fit_of(proba):
     log_proba = torch.tensor([proba]).log()
-    return MemberFit(log_proba, log_proba, log_proba[None].half(), None, None)
+    return MemberFit(log_proba, log_proba, None, None)
 
 
 def evidence_of(labels, *, random=False, trust=1.0):
@@ -160,12 +161,21 @@ def test_pseudo_labels_are_the_confident_half_of_each_predicted_class():
     proba = [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4], [0.1, 0.9], [0.4, 0.6]]
     nodes = torch.tensor([[True] * 6])
     nodes[0, 0] = False  # a labeled node
-    fits = {"a": fit_of(proba)}
-    found = combine(fits, evidence_of([-1] * 6), nodes)
-    labels = pseudo_labels(fits, found, nodes)
-    assert labels.shape == (2, 6)  # of the fit to all labels, and of the one without the only fold
     # 3 nodes are predicted as class 0, of which half, rounded up, are 2; 2 as class 1
-    assert labels[0].tolist() == [-1, 0, 0, -1, 1, -1]
+    labels = pseudo_labels(torch.tensor([proba]).log(), nodes)
+    assert labels.tolist() == [[-1, 0, 0, -1, 1, -1]]
+
+
+def test_the_left_out_predictions_of_the_student_are_those_of_its_teachers():
+    graph, split = small_graph(), small_split(small_graph())
+    problem = problem_of(graph, split)
+    task = Ensemble(members="lp").make_task(problem)
+    labels = torch.full_like(problem.train_labels, -1)
+    labels[:, 100:] = 0  # all other nodes are said to be of class 0
+    left_out = torch.randn(1, len(task.rows), graph.num_classes).log_softmax(-1)
+    student = fit_student(METHODS["mlp"](epochs=30), task, labels, left_out)
+    torch.testing.assert_close(student.left_out, left_out)
+    assert (student.log_proba[0, 100:].argmax(-1) == 0).float().mean() > 0.9
 
 
 def test_the_student_learns_from_the_members():

@@ -171,32 +171,17 @@ def combine(
     )
 
 
-def pseudo_labels(members: Mapping[str, MemberFit], combined: Combination, nodes: Tensor) -> Tensor:
-    """``((K + 1) R, n)`` classes of the confident half of the nodes of each class, else -1.
-
-    The first R are those of the fits to all labels, the others those of the fits without one of K
-    folds. None of them uses the labels of its fold, except for weights and factors.
+def pseudo_labels(log_proba: Tensor, nodes: Tensor) -> Tensor:
+    """``(R, n)`` classes of the confident half of the nodes of each predicted class, else -1.
 
     Args:
-        members: the fitted members by name.
-        combined: their combination.
+        log_proba: ``(R, n, C)``.
         nodes: ``(R, n)`` bool, the nodes to predict.
     """
-    found = []
-    count = min(len(fit.parts) for fit in members.values())
-    for number in range(-1, count):
-        own = {
-            name: combined.scales[name].apply(
-                fit.log_proba if number < 0 else fit.parts[number].float()
-            )
-            for name, fit in members.items()
-        }
-        log_proba = combined.calibration.apply(weighted_mean(own, combined.weights))
-        confidence, classes = log_proba.max(-1)
-        counts = torch.zeros_like(log_proba[:, 0]).scatter_add_(1, classes, nodes.float())
-        half = ranks(confidence, nodes, classes) < counts.gather(1, classes) / 2
-        found.append(classes.masked_fill(~(nodes & half), UNKNOWN))
-    return torch.cat(found)
+    confidence, classes = log_proba.max(-1)
+    counts = torch.zeros_like(log_proba[:, 0]).scatter_add_(1, classes, nodes.to(log_proba.dtype))
+    half = ranks(confidence, nodes, classes) < counts.gather(1, classes) / 2
+    return classes.masked_fill(~(nodes & half), UNKNOWN)
 
 
 def agreements(members: Mapping[str, MemberFit], nodes: Tensor) -> dict[str, Tensor]:

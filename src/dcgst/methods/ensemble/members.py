@@ -53,14 +53,12 @@ class MemberFit:
     Attributes:
         log_proba: ``(R, n, C)`` of the fit to all labels.
         left_out: ``(R, m, C)`` of the rows of the task, by fits that did not have their label.
-        parts: ``(K, R, n, C)`` of the fits without each of K folds, in half precision.
         model: predicts nodes of other graphs; None if only the method itself can.
         row_model: predicts the nodes of the same graph that are not in a sample of it.
     """
 
     log_proba: Tensor
     left_out: Tensor
-    parts: Tensor
     model: RowModel | None
     row_model: RowModel | None
 
@@ -120,9 +118,7 @@ def _fit_shared(name: str, member: Method, shared: Shared[Task]) -> MemberFit:
     return fit_member(name, member, shared.get())
 
 
-def fit_member(
-    name: str, member: Method, task: Task, pseudo_labels: Tensor | None = None
-) -> MemberFit:
+def fit_member(name: str, member: Method, task: Task) -> MemberFit:
     """Fit one member to the training labels of each fit, and to all but each fold of them.
 
     All of these fits are computed together.
@@ -131,20 +127,16 @@ def fit_member(
         name: of the member in this ensemble.
         member: the method.
         task: what it is fitted to.
-        pseudo_labels: ``((K + 1) R, n)`` further training labels of these fits, -1 elsewhere.
     """
     problem, folds = task.problem, task.folds
     checkpoint = problem.checkpoint.within(name)
     count = int(folds.max()) + 1
     labels = [problem.train_labels]
     labels += [problem.train_labels.masked_fill(folds == k, UNKNOWN) for k in range(count)]
-    all_labels = torch.cat(labels)
-    if pseudo_labels is not None:
-        all_labels = torch.maximum(all_labels, pseudo_labels)
     together = replace(
         problem,
         graph=problem.graph.scaled_by(member.scale_features),
-        train_labels=all_labels,
+        train_labels=torch.cat(labels),
         val_labels=problem.val_labels.repeat(count + 1, 1),
         pool=problem.pool.repeat(count + 1, 1),
         seeds=seeds_of(name, member, problem.seeds) * (count + 1),
@@ -160,11 +152,26 @@ def fit_member(
         for number, part in enumerate(parts):
             left_out = torch.where(fold == number, part[:, task.rows], left_out)
         model = fitted_model(results[: problem.num_fits])
-        halves = log_proba.half()[len(full) :].reshape(-1, *full.shape)
-        return MemberFit(full, left_out, halves, model, row_model(results, problem.num_fits))
+        return MemberFit(full.clone(), left_out, model, row_model(results, problem.num_fits))
 
     # What propagated labels predict is in files already, as a function that cannot be stored.
     return fit() if member.propagates_labels else stored(checkpoint, "fit", fit, problem.device)
+
+
+def fit_student(student: Method, task: Task, labels: Tensor, left_out: Tensor) -> MemberFit:
+    """Fit the student once, to training labels and pseudo-labels.
+
+    Args:
+        student: the method.
+        task: that of the members.
+        labels: ``(R, n)`` pseudo-labels, -1 elsewhere.
+        left_out: ``(R, m, C)`` of the members that taught it. The student has seen all labels, and
+            predicts much as they do, so these stand for its own.
+    """
+    problem = task.problem
+    taught = replace(problem, train_labels=torch.maximum(problem.train_labels, labels))
+    once = replace(task, problem=taught, folds=torch.full_like(task.folds, UNKNOWN))
+    return replace(fit_member(STUDENT, student, once), left_out=left_out)
 
 
 def seeds_of(name: str, member: Method, seeds: tuple[int, ...]) -> tuple[int, ...]:

@@ -36,8 +36,8 @@ from dcgst.methods.ensemble.members import (
     STUDENT,
     MemberFit,
     Task,
-    fit_member,
     fit_members,
+    fit_student,
     label_folds,
 )
 from dcgst.registry import Registry
@@ -119,8 +119,11 @@ class Ensemble(Method):
         return self.by_rows or (default and (student is None or student.by_rows))
 
     def count_trainings(self, validation: bool = False) -> int:
-        trained = (m for m in self.all_members().values() if isinstance(m, NeuralMethod))
-        return max(1, (self.folds + 1) * sum(member.count_trainings() for member in trained))
+        count = 0
+        for name, member in self.all_members().items():
+            if isinstance(member, NeuralMethod):
+                count += member.count_trainings() * (1 if name == STUDENT else self.folds + 1)
+        return max(1, count)
 
     def check_values(self) -> None:
         if not isinstance(self.members, str | Sequence):
@@ -225,8 +228,8 @@ class Ensemble(Method):
         student = self.create_student()
         if student is not None and (problem.graph.complete or student.by_rows):
             members[STUDENT] = student
-            labels = pseudo_labels(fits, found, problem.pool)
-            fits[STUDENT] = fit_member(STUDENT, student, task, labels)
+            labels = pseudo_labels(found.log_proba, problem.pool)
+            fits[STUDENT] = fit_student(student, task, labels, found.left_out)
             agreement = found.agreement  # the student learned from the others
             found = replace(combine(fits, evidence, problem.pool, clusters), agreement=agreement)
         results = self.make_results(problem, task, fits, found)
