@@ -398,7 +398,7 @@ if __name__ == "__main__":
     parser.add_argument("--first-run", type=int, default=10)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--folds", type=int, default=3)
     parser.add_argument("--constant", action="append", default=[], metavar="NAME=VALUE")
     options = parser.parse_args()
     names, chosen = options.graphs.split(","), options.members.split(",")

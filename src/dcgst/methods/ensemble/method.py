@@ -97,7 +97,7 @@ class Ensemble(Method):
     student: Member | None = param(
         "mlp", "method that is trained on pseudo-labels of the members, too; none: no such member"
     )
-    folds: int = param(5, "parts of the labels that are left out in turn", low=2)
+    folds: int = param(3, "parts of the labels that are left out in turn", low=2)
     train_on_validation: bool = param(
         True, "the validation labels are training labels, too; else they set the weights only"
     )
