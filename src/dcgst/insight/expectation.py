@@ -26,7 +26,8 @@ def expectation(run: Run, diagnosis: Diagnosis) -> str:
         source = "the mean probability, calibrated on validation labels"
     else:
         source = "the mean probability, which is not calibrated"
-    text = f"About {mean:.0%} may be right: {source}. This was not measured"
+    share = "More than 99%" if mean >= 0.995 else f"About {mean:.0%}"
+    text = f"{share} may be right: {source}. This was not measured"
     if diagnosis.biased:
         text += ", and the labels are biased, so the accuracy may be much lower"
     return f"{text}. To measure it, label randomly chosen nodes (dcgst audit)."
