@@ -28,7 +28,8 @@ def make(problem, *, pairs=True, **settings) -> Teacher:
     size = {"edge_nodes": 2, "edge_pairs": 4} if pairs else {"edge_nodes": 0, "edge_pairs": 0}
     settings = {"hidden": 3, "dropout": 0.0, "edge_predictor": True, **size, **settings}
     settings = {"backbone": "gcn", **settings}
-    teacher = DCGST(**settings).create_teacher(problem)
+    method = DCGST(**settings)
+    teacher = Teacher(method.create_network(problem), problem, method)
     teacher.update_pairs(teacher.predict(), problem.train_labels)
     return teacher
 

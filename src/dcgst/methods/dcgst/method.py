@@ -17,7 +17,7 @@ from dcgst.methods.core.self_training import SelfTraining
 from dcgst.methods.dcgst.candidates import Candidates, find_candidates
 from dcgst.methods.dcgst.representation import representation
 from dcgst.methods.dcgst.settings import Settings
-from dcgst.methods.dcgst.teacher import EdgeSettings, Teacher
+from dcgst.methods.dcgst.teacher import Teacher
 from dcgst.nn.base import BACKBONES, Output
 from dcgst.shift.selection import SelectionObjective, relaxed_selection
 
@@ -65,10 +65,10 @@ class DCGST(Settings):
             )
 
     def solve(self, problem: Problem) -> list[Result]:
-        """Algorithm 1."""
+        """Algorithm 1. V_L are the training labels, V_U the pool of the problem."""
         # Line 2, the partition into training and validation nodes, is in ``problem``.
         # Line 3: pretrain the teacher.
-        teacher = self.create_teacher(problem)
+        teacher = Teacher(self.create_network(problem), problem, self)
         teacher.pretrain(self.training_options)
         output = teacher.predict()
         state = SelfTraining(
@@ -82,23 +82,27 @@ class DCGST(Settings):
         best = BestState(list(teacher.network.model.parameters()))
         stage_options = replace(self.training_options, epochs=self.stage_epochs, patience=None)
         num_candidates = (problem.train_labels >= 0).sum(1) / problem.num_classes  # K
-        while bool(state.active.any()):  # line 4
-            # Step 1, line 6: train the teacher, jointly with the edge predictor (Eq. 8).
+        while bool(state.active.any()):  # line 4; state.labels are the labels of C_A
+            # Step 1, line 6: train the teacher jointly with the edge predictor, which samples a
+            # graph A' from its probabilities M in each epoch (Eq. 3 to 8).
             teacher.update_pairs(output, state.labels)
             teacher.train(state.labels, stage_options, state.stage, state.active)
             output = teacher.predict()  # departure 5: on the original graph
             stage, active = state.stage, state.active
-            # Step 2, lines 8 to 11: select the pseudo-labels that minimize the shift.
-            candidates = find_candidates(  # Eq. 9
+            # Step 2, line 8: the candidates C, the K most confident nodes of each class (Eq. 9).
+            candidates = find_candidates(
                 problem, output.logits, num_candidates, self.class_balance, self.budget
             )
+            # Lines 9 and 10: q minimizes D - γ NER (Eq. 12 to 14); its δ largest entries are C_S.
             z = representation(self.representation, problem, output)
             score = self.score_candidates(problem, candidates, z, stage)
-            shift = state.finish_stage(candidates.select(score), z)
-            value, always = self.compare_teachers(problem, output, shift)
-            best.update(stage, value, always=always, only=active)
+            selection = candidates.select(score)
+            # Line 11: C_A = C_S ∪ V_L, and K grows.
+            shift = state.finish_stage(selection, z)
             more = num_candidates if self.growth_rule == "increment" else 0
             num_candidates = num_candidates * (1 + self.growth) + more
+            value, always = self.compare_teachers(problem, output, shift)
+            best.update(stage, value, always=always, only=active)
         # Step 3, line 14: train a student on the original graph (Eq. 15). It is the network of the
         # teacher, with the parameters of the best stage.
         best.restore()
@@ -113,20 +117,6 @@ class DCGST(Settings):
     def cmd_support(self) -> float | None:
         """|b - a| of the CMD; None for the range of Z."""
         return 1.0 if self.support == "one" else None
-
-    def create_teacher(self, problem: Problem) -> Teacher:
-        """Create a teacher with new parameters, with an edge predictor if the setting is true."""
-        settings = EdgeSettings(
-            cmd_weight=self.cmd_weight,
-            predictor_weight=self.predictor_weight,
-            cmd_trains=self.cmd_trains,
-            nodes=self.edge_nodes,
-            pairs=self.edge_pairs,
-            temperature=self.edge_temperature,
-            noise=self.edge_noise,
-            reconstruct=self.edge_reconstruction,
-        )
-        return Teacher(self.create_network(problem), problem, settings, self.edge_predictor)
 
     def score_candidates(
         self, problem: Problem, candidates: Candidates, z: Tensor, stage: int

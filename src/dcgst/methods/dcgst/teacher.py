@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -15,6 +14,7 @@ from dcgst.methods.core.network import Network, labeled_rows
 from dcgst.methods.core.problem import Problem
 from dcgst.methods.core.trace import EDGE_PROBABILITIES
 from dcgst.methods.dcgst.pairs import list_pairs
+from dcgst.methods.dcgst.settings import Settings
 from dcgst.nn.base import Output
 from dcgst.nn.edge_predictor import (
     EdgePredictor,
@@ -24,31 +24,6 @@ from dcgst.nn.edge_predictor import (
     sample_edges,
 )
 from dcgst.shift.cmd import cmd
-
-
-@dataclass(frozen=True)
-class EdgeSettings:
-    """Settings of the edge predictor and the joint loss.
-
-    Attributes:
-        cmd_weight: α.
-        predictor_weight: β.
-        cmd_trains: the CMD trains ``both`` teacher and predictor, or the ``predictor`` alone.
-        nodes: m, number of shifted nodes whose edges may change.
-        pairs: e, number of further pairs by feature similarity.
-        temperature: τ of edge sampling.
-        noise: of edge sampling, ``logistic`` or ``gumbel``.
-        reconstruct: whether the BCE is part of the loss.
-    """
-
-    cmd_weight: float
-    predictor_weight: float
-    cmd_trains: str
-    nodes: int
-    pairs: int
-    temperature: float
-    noise: str
-    reconstruct: bool
 
 
 class Teacher:
@@ -61,19 +36,17 @@ class Teacher:
     Args:
         network: the network to train.
         problem: the input.
-        settings: of the edge predictor and the loss.
-        edge_predictor: whether there is one; else the network is trained on the original graph.
+        settings: of the method. Without an edge predictor, the network is trained on the original
+            graph.
     """
 
-    def __init__(
-        self, network: Network, problem: Problem, settings: EdgeSettings, edge_predictor: bool
-    ) -> None:
+    def __init__(self, network: Network, problem: Problem, settings: Settings) -> None:
         self.network, self.problem, self.settings = network, problem, settings
         self.predictor: EdgePredictor | None = None
         self.variants: Variants | None = None
         empty = np.zeros(0, dtype=EDGE_PROBABILITIES)
         self.edge_probabilities = [empty] * problem.num_fits
-        if edge_predictor:
+        if settings.edge_predictor:
             seeds = [derive(seed, Purpose.EDGE_PREDICTOR) for seed in problem.seeds]
             predictor = EdgePredictor(seeds, problem.x.shape[1], network.model.hidden)
             self.predictor = predictor.to(problem.device)
@@ -95,7 +68,7 @@ class Teacher:
     def update_pairs(self, output: Output, labels: Tensor) -> None:
         """Choose the node pairs that may change in the next training."""
         if self.predictor is not None:
-            nodes, pairs = self.settings.nodes, self.settings.pairs
+            nodes, pairs = self.settings.edge_nodes, self.settings.edge_pairs
             listed = list_pairs(self.problem, output.embedding, labels >= 0, nodes, pairs)
             variants = Variants.of(self.problem.adjacency, listed)
             self.variants = variants if listed.shape[1] else None
@@ -143,7 +116,7 @@ class Teacher:
             if self.variants is not None:
                 factors = self._node_factors(streams)
                 sampled = self._sample(factors, streams)
-                bce = self._bce(factors, streams) if settings.reconstruct else None
+                bce = self._bce(factors, streams) if settings.edge_reconstruction else None
             output = self._forward(sampled, streams, rows)
             total = cross_entropy(output.logits, targets)
             if bce is not None:
@@ -189,7 +162,9 @@ class Teacher:
         """``(R, P)`` which of the listed pairs are edges in this epoch."""
         assert self.variants is not None
         logits = pair_logits(factors, self.variants.pairs)
-        return sample_edges(logits, streams, self.settings.temperature, self.settings.noise)
+        return sample_edges(
+            logits, streams, self.settings.edge_temperature, self.settings.edge_noise
+        )
 
     def _forward(self, sampled: Tensor | None, streams: Streams, rows: Tensor) -> Output:
         """The network on the original graph, or on the variant with the sampled edges."""
