@@ -1,0 +1,148 @@
+"""Measure options of DC-GST: one line of JSON per variant and dataset.
+
+    python benchmarks/suite_elsewhere.py pack FOLDER --protocol paper --first-run 10 --runs 20
+    python benchmarks/readings.py FOLDER VARIANTS.json --out readings.jsonl --processes 13
+
+VARIANTS.json maps names to settings that change the preset. Presets are chosen by the accuracy on
+validation nodes of runs 10 to 29. Of each stage, a line has the number of labels, the accuracy of
+the pseudo-labels, and the shift in the space of the method and in a fixed one, means over the runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from concurrent.futures import as_completed
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from suite_elsewhere import read
+
+from dcgst.bench.protocol import Labels
+from dcgst.engine.executors import open_pool
+from dcgst.methods import DCGST
+from dcgst.methods.core.problem import Problem
+from dcgst.methods.core.result import Result
+from dcgst.methods.dcgst.representation import propagated_features
+from dcgst.numerics.graph_tensors import GraphTensors
+from dcgst.shift.cmd import cmd
+from dcgst.splits import Split
+
+RATES = {"cora": 0.02, "citeseer": 0.02, "pubmed": 0.0005}
+
+
+def measure(
+    path: Path, name: str, rate: float, settings: dict[str, Any], device: str, runs: int | None
+) -> str:
+    """Fit one variant to the first runs."""
+    torch.set_num_threads(1)
+    graph, splits = read(path)
+    labels, split = next((own, s) for own, s in splits.items() if matches(own, rate))
+    split = Split(split.train[:runs], split.val[:runs], split.pool[:runs], split.runs[:runs])
+    preset = settings.get("preset", "paper") + f"/{path.stem}"
+    changed = {key: value for key, value in settings.items() if key not in ("preset", "datasets")}
+    start = time.perf_counter()
+    method = DCGST.from_preset(preset, **changed, device=device)
+    results = method.fit_runs(graph, split)
+    seconds = time.perf_counter() - start
+    truth, test = graph.labels, split.test(graph)
+    tensors = GraphTensors(graph.features, graph.adjacency, torch.device("cpu"))
+    fixed = propagated_features(
+        Problem.build(tensors, np.where(split.train[:1], truth, -1), graph.num_classes)
+    )
+    right = [result.proba.argmax(1) == truth for result in results]
+    found = {
+        "variant": name,
+        "dataset": path.stem,
+        "rate": rate,
+        "preset": preset,
+        "settings": changed,
+        "first_run": labels.first_run,
+        "accuracy": [round(100 * float(r[m].mean()), 2) for r, m in zip(right, test, strict=True)],
+        "val_accuracy": [
+            round(100 * float(r[m].mean()), 2) for r, m in zip(right, split.val, strict=True)
+        ],
+        "stages": by_stage(results, split, truth, fixed),
+        "seconds": round(seconds, 1),
+    }
+    return json.dumps(found)
+
+
+def matches(labels: Labels, rate: float) -> bool:
+    """Whether these are the biased labels of a rate."""
+    return labels.sampler == "released" and labels.rate == rate
+
+
+def by_stage(
+    results: list[Result], split: Any, truth: np.ndarray, fixed: torch.Tensor
+) -> dict[str, list[float]]:
+    """Means over the runs that have not stopped before."""
+    rows: dict[int, list[tuple[float, ...]]] = {}
+    for result, train, pool in zip(results, split.train, split.pool, strict=True):
+        target = fixed[torch.tensor(pool)]
+        table = result.candidates
+        for record in result.history:
+            stage = int(record["stage"])
+            chosen = table[(table["stage"] == stage) & table["selected"]]
+            nodes = np.concatenate([np.flatnonzero(train), chosen["node"]])
+            shift = float(cmd(fixed[torch.tensor(nodes)], target, support=1.0))
+            right = (chosen["label"] == truth[chosen["node"]]).mean() if len(chosen) else np.nan
+            rows.setdefault(stage, []).append((len(nodes), right, record["cmd"], shift, 1.0))
+    names = ("labeled", "right", "cmd", "fixed_cmd")
+    means = {stage: np.nanmean(np.array(own), 0) for stage, own in sorted(rows.items())}
+    found = {
+        name: [round(float(mean[k]), 4) for mean in means.values()] for k, name in enumerate(names)
+    }
+    return {**found, "runs": [len(rows[stage]) for stage in means]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path, help="of packed graphs and labels")
+    parser.add_argument("variants", type=Path, help="JSON: settings by name")
+    parser.add_argument("--rates", help="DATASET=RATE, comma-separated; several of one dataset")
+    parser.add_argument("--runs", help="DATASET=NUMBER, comma-separated; default all")
+    parser.add_argument("--out", type=Path, default=Path("readings.jsonl"))
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--processes", type=int, default=13)
+    options = parser.parse_args()
+    pairs = [pair.split("=") for pair in options.rates.split(",")] if options.rates else None
+    rates = [(name, float(rate)) for name, rate in pairs or RATES.items()]
+    runs = dict(pair.split("=") for pair in options.runs.split(",")) if options.runs else {}
+    rates.sort(key=lambda pair: pair[0] != "pubmed")  # the longest first
+    variants = json.loads(options.variants.read_text())
+    pool = open_pool(options.processes)
+    folder = options.folder / "paper"
+    start = time.perf_counter()
+    jobs = [
+        pool.submit(
+            measure,
+            folder / f"{dataset}.npz",
+            name,
+            rate,
+            settings,
+            options.device,
+            int(runs[dataset]) if dataset in runs else None,
+        )
+        for dataset, rate in rates
+        for name, settings in variants.items()
+        if dataset in settings.get("datasets", RATES)
+    ]
+    with options.out.open("a") as out:
+        for number, job in enumerate(as_completed(jobs), 1):
+            try:
+                out.write(job.result() + "\n")
+                out.flush()
+            except Exception as error:
+                print(f"{type(error).__name__}: {error}", flush=True)
+            print(f"{number} of {len(jobs)}, {time.perf_counter() - start:.0f} s", flush=True)
+    pool.shutdown()
+
+
+if __name__ == "__main__":
+    main()
