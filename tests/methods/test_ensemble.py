@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -175,6 +176,13 @@ def test_the_left_out_predictions_of_the_student_are_those_of_its_teachers():
     left_out = torch.randn(1, len(task.rows), graph.num_classes).log_softmax(-1)
     student = fit_student(METHODS["mlp"](epochs=30), task, labels, left_out)
     torch.testing.assert_close(student.left_out, left_out)
+    fewer = task.problem.train_labels.clone()
+    fewer[:, task.rows[0]] = -1
+    hidden = replace(task, problem=replace(task.problem, train_labels=fewer))
+    student = fit_student(METHODS["mlp"](epochs=30), hidden, labels, left_out)
+    own = student.log_proba[:, task.rows[0]]
+    torch.testing.assert_close(student.left_out[:, 0], own)  # not trained on this label
+    torch.testing.assert_close(student.left_out[:, 1:], left_out[:, 1:])
     assert (student.log_proba[0, 100:].argmax(-1) == 0).float().mean() > 0.9
 
 

@@ -165,13 +165,15 @@ def fit_student(student: Method, task: Task, labels: Tensor, left_out: Tensor) -
         student: the method.
         task: that of the members.
         labels: ``(R, n)`` pseudo-labels, -1 elsewhere.
-        left_out: ``(R, m, C)`` of the members that taught it. The student has seen all labels, and
-            predicts much as they do, so these stand for its own.
+        left_out: ``(R, m, C)`` of the members that taught it. They stand for those of the student
+            at labels that it is trained on; at others, its own predictions are left out.
     """
     problem = task.problem
     taught = replace(problem, train_labels=torch.maximum(problem.train_labels, labels))
     once = replace(task, problem=taught, folds=torch.full_like(task.folds, UNKNOWN))
-    return replace(fit_member(STUDENT, student, once), left_out=left_out)
+    fit = fit_member(STUDENT, student, once)
+    trained_on = (problem.train_labels[:, task.rows] >= 0)[..., None]
+    return replace(fit, left_out=torch.where(trained_on, left_out, fit.left_out))
 
 
 def seeds_of(name: str, member: Method, seeds: tuple[int, ...]) -> tuple[int, ...]:
