@@ -100,6 +100,7 @@ def by_stage(
 
 
 def main() -> None:
+    """Measure all variants in parallel; each is written when it is done."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
