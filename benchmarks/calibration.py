@@ -8,11 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from dcgst import Split, load, method, sample
-from dcgst.evaluate.calibration import (
-    calibrate,
-    calibrated_in_fit,
-    expected_calibration_error,
-)
+from dcgst.evaluate.calibration import calibrate, calibrated_in_fit, expected_calibration_error
 from dcgst.graph import Graph
 
 CELLS = (("cora", 0.02), ("citeseer", 0.02), ("pubmed", 0.001))

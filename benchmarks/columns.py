@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 from dcgst import read
 from dcgst.bench.suite import PER_CLASS, SAMPLERS
 from dcgst.datasets import load
-from dcgst.datasets.files import locate
+from dcgst.datasets.source import locate
 from dcgst.datasets.tables import FILES, SOURCE
+from dcgst.features.normalize import random_walk
 from dcgst.graph import Graph
 from dcgst.methods import Ensemble, method
 from dcgst.methods.gaussian_process import Kernel
-from dcgst.numerics.normalize import random_walk
 from dcgst.splits import Split, sample
 
 GRAPHS = ("counties_economy", "counties_winner", "german", "wikispeedia", "facebook", "DE")

@@ -25,15 +25,15 @@ import torch.nn.functional as F
 from _common import load_or_generate, show, time_alternately
 from torch import Tensor
 
-from dcgst.engine.locality import locality_order
-from dcgst.engine.random import Streams
-from dcgst.engine.training import cross_entropy
+from dcgst.features.normalize import to_features
+from dcgst.features.sparse import SparseMatrix
 from dcgst.graph import Graph
 from dcgst.nn import GCNBackbone
-from dcgst.nn.base import receptive_field
-from dcgst.numerics.normalize import to_features
-from dcgst.numerics.sparse import SparseMatrix
+from dcgst.nn.backbones import receptive_field
 from dcgst.splits import Split, sample
+from dcgst.train.device import locality_order
+from dcgst.train.random import Streams
+from dcgst.train.training import cross_entropy
 
 PER_CLASS = 20
 EPOCHS = {"cora": 30, "pubmed": 10, "ogbn-arxiv": 2}

@@ -22,11 +22,11 @@ from _common import show
 from numpy.typing import NDArray
 
 from dcgst import Graph, load, sample
-from dcgst.engine.replay import Repeated
 from dcgst.memory import parse_size
 from dcgst.methods import method
-from dcgst.methods.core.runner import fit_runs, fits_sample
+from dcgst.methods.running import fit_runs, fits_sample
 from dcgst.splits import Split
+from dcgst.train.training import Repeated
 
 CLASSES, FEATURES, EDGES, LABELS = 50, 64, 10, 500
 HOMOPHILY, NOISE = 0.4, 4.0

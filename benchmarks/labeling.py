@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcgst import DCGST, Graph, Split, load, sample, suggest
-from dcgst.evaluate.estimate import estimate_share, wilson
+from dcgst.evaluate.quality import estimate_share, wilson
 
 GRAPHS = "cora_ml,citeseer,amazon_photo,facebook,digits"
 FIRST_RUN = 10

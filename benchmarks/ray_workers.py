@@ -27,12 +27,12 @@ from _tables import Tables
 from dcgst.bench.cells import Cell
 from dcgst.bench.grid import _run as run_cell
 from dcgst.datasets import synthetic
-from dcgst.engine.executors import in_parallel, open_pool
-from dcgst.io.store import import_tables, open_store
+from dcgst.features.matrix import Smoothing, Workspace
+from dcgst.features.neighbors import Neighbors
 from dcgst.methods import method
-from dcgst.numerics.matrix import Workspace
-from dcgst.numerics.neighbors import Neighbors
-from dcgst.numerics.operations import Smoothing
+from dcgst.tables.importing import import_tables
+from dcgst.tables.store import open_store
+from dcgst.train.executors import in_parallel, open_pool
 
 COLUMNS, BLOCK, HOPS = 64, 8, 10
 

@@ -22,14 +22,14 @@ import torch
 from suite_elsewhere import read
 
 from dcgst.bench.protocol import Labels
-from dcgst.engine.executors import open_pool
+from dcgst.features.graph_tensors import GraphTensors
 from dcgst.methods import DCGST
-from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.result import Result
-from dcgst.methods.dcgst.representation import propagated_features
-from dcgst.numerics.graph_tensors import GraphTensors
+from dcgst.methods.dcgst.candidates import propagated_features
+from dcgst.methods.problem import Problem
+from dcgst.methods.result import Result
 from dcgst.shift.cmd import cmd
 from dcgst.splits import Split
+from dcgst.train.executors import open_pool
 
 RATES = {"cora": 0.02, "citeseer": 0.02, "pubmed": 0.0005}
 

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from dcgst import DCGST, InputError, fit, open_run, synthetic
-from dcgst.engine.training import StageEnd
 from dcgst.files import rows_to_csv
+from dcgst.train.training import StageEnd
 
 SETTINGS: dict[str, Any] = {
     "epochs": 20,

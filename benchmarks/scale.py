@@ -26,10 +26,11 @@ import torch.nn.functional as F
 from _common import show
 from _tables import Tables
 
-from dcgst.io.store import import_tables, open_store
 from dcgst.memory import limit_memory, parse_size
 from dcgst.methods import method
 from dcgst.splits import Split
+from dcgst.tables.importing import import_tables
+from dcgst.tables.store import open_store
 
 GCN_EPOCHS, MEASURED_EPOCHS = 200, 3
 TRUTH, STORE = "truth.npy", "graph.store"

@@ -4,7 +4,7 @@
 
 Start the CUDA MPS daemon first (nvidia-cuda-mps-control -d). Each process orthonormalizes matrices
 of the size of PubMed's smoothed features and decomposes their small Gram matrices, with PyTorch
-alone and with `dcgst.numerics.linalg`. Only results that are not finite or not orthonormal, and
+alone and with `dcgst.features.linalg`. Only results that are not finite or not orthonormal, and
 exceptions, count as failures.
 """
 
@@ -20,7 +20,7 @@ import torch
 
 
 def work(process: int, calls: int, device: str) -> dict[str, Any]:
-    from dcgst.numerics.linalg import eigh, orthonormalize
+    from dcgst.features.linalg import eigh, orthonormalize
 
     generator = torch.Generator(device).manual_seed(process)
     counts = {"torch failures": 0, "dcgst failures": 0, "calls": 0}

@@ -28,20 +28,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dcgst.bench.cells import Cell, unique
+from dcgst.bench.cells import Cell, Records, unique
 from dcgst.bench.experiments import EXPERIMENTS, RATES, cells_of
 from dcgst.bench.grid import estimate_seconds, missing_cells
 from dcgst.bench.iceberg import PUBLISHED, iceberg_cells
 from dcgst.bench.protocol import Labels, Record, run_cell
-from dcgst.bench.records import Records
 from dcgst.bench.suite import available_graphs, suite_cells
 from dcgst.datasets import load
-from dcgst.engine.device import resolve_device
-from dcgst.engine.executors import open_pool
 from dcgst.graph import Graph
 from dcgst.methods import METHODS
-from dcgst.methods.core.params import parse_setting
+from dcgst.methods.params import parse_setting
 from dcgst.splits import Split
+from dcgst.train.device import resolve_device
+from dcgst.train.executors import open_pool
 
 Arrays = dict[str, NDArray[Any]]
 PARTS = ("data", "indices", "indptr", "shape")

@@ -30,20 +30,20 @@ from sklearn.metrics import f1_score
 
 from dcgst.bench.experiments import RATES
 from dcgst.bench.suite import FLOORS, GRAPHS, GROUPS
-from dcgst.engine.device import resolve_device
-from dcgst.engine.random import derive
 from dcgst.evaluate.calibration import expected_calibration_error
+from dcgst.features.graph_tensors import GraphTensors
 from dcgst.graph import UNKNOWN
 from dcgst.methods import Ensemble, Method, method
-from dcgst.methods.core.params import param
-from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.result import Result, results_without_stages
 from dcgst.methods.ensemble import combination
 from dcgst.methods.ensemble.combination import Evidence, combine, pseudo_labels
+from dcgst.methods.ensemble.ensemble import DEFAULT
 from dcgst.methods.ensemble.members import MemberFit, fit_member, fit_student
-from dcgst.methods.ensemble.method import DEFAULT
-from dcgst.numerics.graph_tensors import GraphTensors
+from dcgst.methods.params import param
+from dcgst.methods.problem import Problem
+from dcgst.methods.result import Result, results_without_stages
 from dcgst.splits import Split
+from dcgst.train.device import resolve_device
+from dcgst.train.random import derive
 
 MEMBERS = ("lp", "em", "gp", "gcn", "appnp", "mlp", "cs", "sign")
 SAMPLERS = ("uniform", "degree", "ppr-s")

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import torch
 
 from dcgst import Graph, InputError
-from dcgst.graph.csr import checked_csr, csr_from_tensor
+from dcgst.graph.cleaning import checked_csr, csr_from_tensor
 
 DATA, INDICES, INDPTR = [1.0, 2.0, 3.0], [0, 2, 1], [0, 2, 3]
 

@@ -9,9 +9,10 @@ import pytest
 import scipy.sparse as sp
 
 from dcgst import load
+from dcgst.features.neighbors import Neighbors
 from dcgst.graph.references import from_reference, to_reference
-from dcgst.io.store import import_tables, open_store
-from dcgst.numerics.neighbors import Neighbors
+from dcgst.tables.importing import import_tables
+from dcgst.tables.store import open_store
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from dcgst.bench.experiments import RATES
-from dcgst.bench.tuned import best_settings
+from dcgst.bench.experiments import RATES, best_settings
 from dcgst.files import write_text
 
 ROOT = Path(__file__).resolve().parent.parent

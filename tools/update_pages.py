@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from dcgst.bench.cells import Records
 from dcgst.bench.iceberg import iceberg_section
 from dcgst.bench.pages import summary_table
-from dcgst.bench.records import Records
-from dcgst.bench.suite import GROUPS, SAMPLERS
-from dcgst.bench.suite_page import render_suite, suite_summary
+from dcgst.bench.suite import GROUPS, SAMPLERS, render_suite, suite_summary
 from dcgst.files import write_text
 
 ROOT = Path(__file__).parents[1]

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from dcgst.errors import InputError
     from dcgst.graph import Graph
     from dcgst.insight import compare, diagnose, draw_audit, explain, suggest, write_report
-    from dcgst.io import Columns, Query, read
     from dcgst.methods import (
         APPNP,
         DCGST,
@@ -48,13 +47,14 @@ if TYPE_CHECKING:
     from dcgst.nn import Backbone, register_backbone
     from dcgst.runs import Run, fit, open_run
     from dcgst.splits import Split, register_sampler, sample
+    from dcgst.tables import Columns, Query, read
 
 _MODULES = {
     "dcgst.datasets": "Dataset load register_dataset synthetic",
     "dcgst.errors": "InputError",
     "dcgst.graph": "Graph",
     "dcgst.insight": "compare diagnose draw_audit explain suggest write_report",
-    "dcgst.io": "Columns Query read",
+    "dcgst.tables": "Columns Query read",
     "dcgst.methods": (
         "APPNP DCGST DRGST EERM EM GCN M3S METHODS MLP SIGN SRGNN SRGNNST ST "
         "CorrectAndSmooth Ensemble GaussianProcess LabelPropagation Majority Method Result method "

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from dcgst.datasets import synthetic
 from dcgst.graph import Graph
-from dcgst.methods.core.base import Method
-from dcgst.methods.core.trace import NOT_LABELED, TRAINING_LABEL
+from dcgst.methods.base import Method
+from dcgst.methods.result import NOT_LABELED, TRAINING_LABEL
 from dcgst.splits import Split, sample
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dcgst.bench.cells import Cell
+from dcgst.bench.cells import Cell, Records
 from dcgst.bench.experiments import BASELINES, RATES, protocol_cell
 from dcgst.bench.protocol import Record
-from dcgst.bench.records import Records
 
 
 def make_record(cell: Cell, accuracy: list[float], **fields) -> Record:

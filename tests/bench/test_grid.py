@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dcgst.bench import provenance
-from dcgst.bench.cells import Cell, key_of, unique
+from dcgst.bench import protocol as provenance
+from dcgst.bench.cells import Cell, Records, key_of, unique
 from dcgst.bench.experiments import BASELINES, EXPERIMENTS, RATES, cells_of, select_experiments
 from dcgst.bench.grid import estimate_seconds, missing_cells, run_grid
-from dcgst.bench.records import Records
 from dcgst.datasets import load
 from dcgst.errors import InputError, NumericalError
 from dcgst.methods import GCN

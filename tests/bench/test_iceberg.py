@@ -9,16 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dcgst.bench.cells import key_of
-from dcgst.bench.iceberg import (
-    PUBLISHED,
-    SETTINGS,
-    iceberg_cells,
-    iceberg_section,
-    iceberg_table,
-)
+from dcgst.bench.cells import Records, key_of
+from dcgst.bench.iceberg import PUBLISHED, SETTINGS, iceberg_cells, iceberg_section, iceberg_table
 from dcgst.bench.protocol import run_cell
-from dcgst.bench.records import Records
 from dcgst.datasets import load
 from dcgst.errors import InputError
 from dcgst.methods import METHODS

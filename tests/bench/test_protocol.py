@@ -7,10 +7,9 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from dcgst.bench.cells import Cell, key_of
+from dcgst.bench.cells import Cell, Records, key_of
 from dcgst.bench.grid import _by_labeled_nodes, run_grid
 from dcgst.bench.protocol import Labels, run_cell
-from dcgst.bench.records import Records
 from dcgst.datasets import load
 from dcgst.methods import Majority, method
 from dcgst.splits import Split

@@ -9,18 +9,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dcgst.bench.cells import Cell
-from dcgst.bench.experiments import cells_of, protocol_cell, select_experiments
-from dcgst.bench.figures import FIGURES, compare_graphs, draw
-from dcgst.bench.figures.style import pad_runs
+from dcgst.bench.cells import Cell, Records
+from dcgst.bench.experiments import cells_of, protocol_cell, select_experiments, tuned_settings
+from dcgst.bench.figures import FIGURES, compare_graphs, draw, pad_runs
 from dcgst.bench.pages import make_tables, render_page, summary_table
-from dcgst.bench.published import published_ablation, published_result
-from dcgst.bench.ranking import BETTER
-from dcgst.bench.records import Records
-from dcgst.bench.tables import ablation_table, comparison_table, dataset_table
-from dcgst.bench.tuned import tuned_settings
+from dcgst.bench.results import (
+    BETTER,
+    ablation_table,
+    comparison_table,
+    dataset_table,
+    published_ablation,
+    published_result,
+)
 from dcgst.datasets import synthetic
-from dcgst.evaluate.metrics import holm
+from dcgst.evaluate.quality import holm
 from dcgst.methods import DCGST
 from tests.bench.conftest import make_record
 

@@ -9,9 +9,8 @@ import pytest
 import scipy.sparse as sp
 from typer.testing import CliRunner
 
-from dcgst.bench.cells import Cell
+from dcgst.bench.cells import Cell, Records
 from dcgst.bench.grid import missing_cells
-from dcgst.bench.records import Records
 from dcgst.bench.suite import (
     DEVELOPMENT,
     FLOORS,
@@ -19,10 +18,12 @@ from dcgst.bench.suite import (
     SECOND_FLOORS,
     TABLES,
     available_graphs,
+    gap_table,
+    group_table,
     regimes_of,
     suite_cells,
+    summary_table,
 )
-from dcgst.bench.suite_tables import gap_table, group_table, summary_table
 from dcgst.cli.app import app
 from dcgst.datasets import DATASETS
 from dcgst.errors import InputError

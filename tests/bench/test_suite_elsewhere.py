@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from dcgst.bench.cells import Records
 from dcgst.bench.grid import missing_cells
 from dcgst.bench.protocol import Labels, run_cell
-from dcgst.bench.records import Records
 from dcgst.bench.suite import suite_cells
 from dcgst.datasets import load
 from tests.bench.conftest import make_record

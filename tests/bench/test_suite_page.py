@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dcgst.bench.records import Records
-from dcgst.bench.suite import FLOORS, suite_cells
-from dcgst.bench.suite_page import METHOD, METHODS, render_suite, suite_summary
+from dcgst.bench.cells import Records
+from dcgst.bench.suite import FLOORS, METHOD, METHODS, render_suite, suite_cells, suite_summary
 from tests.bench.conftest import make_record
 
 ROOT = Path(__file__).parents[2]

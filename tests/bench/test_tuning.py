@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dcgst.bench.experiments import TRIALS, best_settings, tuned_settings
 from dcgst.bench.protocol import Labels
-from dcgst.bench.tuned import TRIALS, best_settings, tuned_settings
 from dcgst.bench.tuning import (
     SPACES,
     UNSPECIFIED,

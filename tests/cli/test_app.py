@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import subprocess
 import sys
 
 import pytest
 
-from dcgst.cli.app import VERBS
+from dcgst.cli.app import VERBS, function_of
 from dcgst.memory import parse_size
 from dcgst.version import VERSION
 from tests.cli.helpers import dcgst
@@ -44,8 +43,7 @@ def test_the_library_works_without_the_packages_of_the_command_line():
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_list_of_verbs_shows_the_first_line_of_each_docstring(verb):
-    module = "import_" if verb == "import" else verb
-    command = importlib.import_module(f"dcgst.cli.{module}").command
+    command = function_of(verb)
     assert (inspect.getdoc(command) or "").splitlines()[0] == VERBS[verb]
 
 
@@ -99,7 +97,7 @@ def test_an_unexpected_error_exits_with_1(monkeypatch):
     def fail():
         raise RuntimeError("boom")
 
-    monkeypatch.setattr("dcgst.cli.datasets.command", fail)
+    monkeypatch.setattr("dcgst.cli.bench.datasets_command", fail)
     done = dcgst("datasets")
     assert done.code == 1
     assert done.err == "Failed: RuntimeError: boom (use --debug for a traceback)\n"
@@ -110,7 +108,7 @@ def test_an_interruption_exits_with_130(monkeypatch):
     def interrupt():
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dcgst.cli.datasets.command", interrupt)
+    monkeypatch.setattr("dcgst.cli.bench.datasets_command", interrupt)
     done = dcgst("datasets")
     assert done.code == 130
     assert "Traceback" not in done.err
@@ -143,11 +141,11 @@ def test_a_memory_limit_is_honored(tables):
 
 def test_an_interrupt_ends_with_one_line(tables):
     code = (
-        "import os, signal, sys, threading; from dcgst.cli import main; import dcgst.cli.datasets;"
+        "import os, signal, sys, threading; from dcgst.cli import main; import dcgst.cli.bench;"
         # A process that a shell started in the background ignores SIGINT, and so do its children.
         "signal.signal(signal.SIGINT, signal.default_int_handler);"
         "threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start();"
-        "dcgst.cli.datasets.console.print = lambda *_: __import__('time').sleep(9);"
+        "dcgst.cli.bench.console.print = lambda *_: __import__('time').sleep(9);"
         "sys.argv = ['dcgst', 'datasets']; main()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

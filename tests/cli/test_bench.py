@@ -186,7 +186,7 @@ def test_the_demo_writes_a_run_with_a_report(quick_demo, tmp_path):
 
 
 def test_the_suite_names_the_graphs_that_it_leaves_out(tmp_path, monkeypatch):
-    monkeypatch.setattr("dcgst.cli.bench_cells.available_graphs", lambda _: ["digits"])
+    monkeypatch.setattr("dcgst.cli.bench.available_graphs", lambda _: ["digits"])
     monkeypatch.setattr("dcgst.cli.bench.run_suite", lambda *_: None)
     done = dcgst("bench", "--suite", "--results", tmp_path / "suite.jsonl")
     assert done.code == 0

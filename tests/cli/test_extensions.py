@@ -110,7 +110,7 @@ def test_fit_accepts_a_class_and_predict_needs_its_module(user_folder):
     [
         (["--method", "user_code:Missing"], "method 'user_code:Missing' cannot be imported"),
         (["--method", "user_cod:Mine"], "No module named 'user_cod'"),
-        (["--method", "user_code:Other"], "is not a subclass of dcgst.methods.core.base.Method"),
+        (["--method", "user_code:Other"], "is not a subclass of dcgst.methods.base.Method"),
         (["--dataset", "missing.npz"], "unknown dataset 'missing.npz'"),
         (["--method", "lp", "--sampler", "user_code:nothing"], "cannot be imported"),
     ],

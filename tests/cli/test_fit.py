@@ -70,7 +70,7 @@ def test_an_interrupted_fit_says_how_to_resume(tables, tmp_path, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dcgst.cli.fit_output.fit", interrupt)
+    monkeypatch.setattr("dcgst.cli.fit.fit", interrupt)
     done = dcgst("fit", tables / "nodes.csv", tables / "edges.csv", "--label", "kind", *FAST,
                  "-o", tmp_path / "run", "--quiet")  # fmt: skip
     assert done.code == 130

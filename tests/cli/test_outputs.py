@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dcgst.io.store.importing import import_tables
+from dcgst.tables.importing import import_tables
 from tests.cli.helpers import dcgst
 
 

@@ -58,7 +58,7 @@ def test_an_interruption_says_how_to_continue(reproduce, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dcgst.cli.grid.run_grid", interrupt)
+    monkeypatch.setattr("dcgst.cli.bench.run_grid", interrupt)
     done = reproduce("table2", "--runs", 1)
     assert done.code == 130
     assert "Interrupted. 0 of 36 cells are in" in done.words
@@ -71,7 +71,7 @@ def test_failed_cells_exit_with_1(reproduce, monkeypatch):
     def fail(cells, *_, **__):
         return [CellResult(cells[0], None, "boom")]
 
-    monkeypatch.setattr("dcgst.cli.grid.run_grid", fail)
+    monkeypatch.setattr("dcgst.cli.bench.run_grid", fail)
     done = reproduce("table2", "--runs", 1, "--json")
     assert done.code == 1
     assert "1 of 36 cells failed; run again to retry:" in done.words

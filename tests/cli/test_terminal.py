@@ -7,7 +7,7 @@ import csv
 import pytest
 
 from dcgst.cli import output
-from dcgst.runs.format import stored_steps
+from dcgst.runs.folder import stored_steps
 from dcgst.text import printable
 from tests.cli.helpers import dcgst, read_table, write_table
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from dcgst.datasets import DATASETS, files, load, planetoid, seeds
-from dcgst.datasets.files import Source, find, locate
+from dcgst.datasets import DATASETS, load, planetoid
+from dcgst.datasets import source as files
+from dcgst.datasets.source import Source, find, locate
 from dcgst.errors import InputError
 
 CONTENT = b"the expected content" * 1000
@@ -122,9 +123,9 @@ def test_checksums_of_downloadable_files_are_known():
     for name in planetoid.CLASS_NAMES:
         for part in planetoid.PARTS:
             assert len(planetoid.SOURCE.checksum(f"ind.{name}.{part}")) == 64
-    for name, rates in seeds.WHOLE.items():
+    for name, rates in planetoid.WHOLE.items():
         for rate in rates:
-            assert len(seeds.SOURCE.checksum(f"{name}_{rate}.p")) == 64
+            assert len(planetoid.SEEDS.checksum(f"{name}_{rate}.p")) == 64
     assert planetoid.SOURCE.checksum("ind.cora.other") is None
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dcgst.datasets import DATASETS, arxiv, load, official_available, seeds, synthetic
-from dcgst.datasets.pickles import read_pickle
+from dcgst.datasets import DATASETS, arxiv, load, official_available, synthetic
+from dcgst.datasets import planetoid as seeds
+from dcgst.datasets.planetoid import read_pickle
 from dcgst.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is not the published file")

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binomtest
 
 from dcgst.errors import InputError
-from dcgst.evaluate.estimate import estimate_share, wilson
+from dcgst.evaluate.quality import estimate_share, wilson
 
 
 @pytest.mark.parametrize(("right", "labels"), [(0, 5), (3, 20), (10, 20), (29, 30), (50, 50)])

@@ -15,8 +15,8 @@ from sklearn.metrics import (
 )
 
 from dcgst.errors import InputError
-from dcgst.evaluate import evaluation as module
-from dcgst.evaluate.evaluation import Counts, counts_of_resamples, evaluate
+from dcgst.evaluate import quality as module
+from dcgst.evaluate.quality import Counts, counts_of_resamples, evaluate
 
 NAMES = ["a", "b", "c"]
 

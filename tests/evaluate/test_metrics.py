@@ -7,7 +7,7 @@ import pytest
 
 from dcgst.errors import InputError
 from dcgst.evaluate import accuracy
-from dcgst.evaluate.metrics import holm
+from dcgst.evaluate.quality import holm
 
 
 def test_accuracy_counts_the_nodes_of_the_mask_only():

@@ -14,7 +14,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
-from dcgst.runs.format.layout import digest_of, seal
+from dcgst.runs.folder import digest_of, seal
 from tests.fuzz.valid import (
     EDGES,
     NODES,

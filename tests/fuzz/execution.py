@@ -43,7 +43,7 @@ class Outcome:
 
 def preload() -> None:
     """Import what commands import, so that forked processes need not."""
-    for name in ("fit", "predict", "explain", "suggest", "report"):
+    for name in ("fit", "predict", "inspect", "label"):
         importlib.import_module(f"dcgst.cli.{name}")
     for name in ("networkx", "pyarrow.parquet", "torch_geometric.data", "sklearn.preprocessing",
                  "sklearn.feature_extraction.text", "filelock", "rich.table"):  # fmt: skip

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from dcgst import DCGST, Columns, fit, read
-from dcgst.engine.training import StageEnd
 from dcgst.files import rows_to_csv
+from dcgst.train.training import StageEnd
 from tests.runs.helpers import QUICK, small_graph
 
 NODES = b"id,size,color,text,label\n" + b"".join(

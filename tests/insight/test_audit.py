@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dcgst import EM, InputError, draw_audit, fit
-from dcgst.insight.label_rows import predictions_of, rows_to_label
+from dcgst.insight.suggestion import predictions_of, rows_to_label
 from tests.runs.helpers import small_graph
 
 

@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from dcgst import Graph, InputError, diagnose, sample, synthetic
-from dcgst.insight.diagnosis import DRAWS, Shift
-from dcgst.insight.shifts import (
+from dcgst.insight.diagnosis import (
+    DRAWS,
     SHIFT_NAMES,
+    Shift,
     cmd_distances,
     degree_distances,
     distances,

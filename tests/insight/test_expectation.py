@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from dcgst import EM, Ensemble, Run, diagnose, fit, open_run
-from dcgst.insight.expectation import expectation
-from dcgst.methods.core.result import AGREEMENT, LEFT_OUT
+from dcgst.insight.diagnosis import expectation
+from dcgst.methods.result import AGREEMENT, LEFT_OUT
 from tests.runs.helpers import small_graph
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dcgst import Graph, InputError, Result, Run, Split, explain
-from dcgst.methods.core.trace import CANDIDATE
+from dcgst.methods.result import CANDIDATE
 from dcgst.shift.ppr import ppr_rows
 
 NAMES = ("x", "y", "z")

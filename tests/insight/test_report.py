@@ -13,10 +13,17 @@ import numpy as np
 import pytest
 
 from dcgst import DCGST, EM, GCN, Graph, fit, read, synthetic, write_report
-from dcgst.insight.report import page as page_module
-from dcgst.insight.report import render
-from dcgst.insight.report.charts import Line, _ticks, color_of, line_chart
-from dcgst.insight.report.layout import SHOWN, positions, shown_nodes
+from dcgst.insight import report as page_module
+from dcgst.insight.report import (
+    SHOWN,
+    Line,
+    _ticks,
+    color_of,
+    line_chart,
+    positions,
+    render,
+    shown_nodes,
+)
 from dcgst.runs.predictions import source_codes
 from tests.runs.helpers import QUICK, small_graph, with_known_truth
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from dcgst import EM, Run, fit
-from dcgst.io import Columns, Input
+from dcgst.tables import Columns, Input
 from tests.runs.helpers import small_graph, with_known_truth
 
 HOSTILE = "<img src=x onerror=alert(1)>"

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from dcgst import Ensemble, InputError, fit, open_run
-from dcgst.evaluate.estimate import estimate_share
-from dcgst.io import read_label_table
+from dcgst.evaluate.quality import estimate_share
+from dcgst.label.cards import landmark_positions, quick_positions
 from dcgst.label.journal import Journal
-from dcgst.label.layout import landmark_positions, quick_positions
 from dcgst.label.session import Session
+from dcgst.tables import read_label_table
 from tests.label.conftest import TRUTH
 
 
@@ -278,7 +278,7 @@ def test_map_positions_are_finite_and_in_the_unit_square(session):
 def test_nodes_that_are_no_landmarks_are_near_similar_ones(monkeypatch):
     import torch
 
-    monkeypatch.setattr("dcgst.label.layout.LANDMARKS", 60)
+    monkeypatch.setattr("dcgst.label.cards.LANDMARKS", 60)
     rng = np.random.default_rng(0)
     group = np.repeat([0, 1, 2], 60)
     z = np.eye(3)[group] + 0.05 * rng.normal(size=(180, 3))

@@ -7,16 +7,16 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from dcgst.engine.training import EpochEnd
+from dcgst.features.graph_tensors import GraphTensors
+from dcgst.features.normalize import normalize_adjacency
+from dcgst.features.sparse import spmm
 from dcgst.graph import Graph
-from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.trace import Selection
+from dcgst.methods.problem import Problem
+from dcgst.methods.result import Selection
 from dcgst.nn import Backbone, Output
-from dcgst.nn.layers import glorot, project
-from dcgst.numerics.graph_tensors import GraphTensors
-from dcgst.numerics.normalize import normalize_adjacency
-from dcgst.numerics.products import spmm
+from dcgst.nn.backbones import glorot, project
 from dcgst.splits import Split
+from dcgst.train.training import EpochEnd
 
 
 class LinearBackbone(Backbone):

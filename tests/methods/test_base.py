@@ -11,9 +11,9 @@ import torch
 
 from dcgst.datasets import synthetic
 from dcgst.errors import InputError
+from dcgst.features.sparse import SparseMatrix
 from dcgst.methods import DCGST, GCN, METHODS, Majority, method
 from dcgst.nn import GATBackbone
-from dcgst.numerics.sparse import SparseMatrix
 from dcgst.splits import sample
 from tests.methods.helpers import LinearBackbone, normalized
 
@@ -148,7 +148,7 @@ class TestReordering:
             return GCN(epochs=10, hidden=8, dropout=0.0).fit_runs(graph, split)
 
         in_order = results()
-        monkeypatch.setattr("dcgst.engine.locality.LARGE", 0)
+        monkeypatch.setattr("dcgst.train.device.LARGE", 0)
         for left, right in zip(in_order, results(), strict=True):
             np.testing.assert_allclose(left.proba, right.proba, atol=1e-5)
             np.testing.assert_array_equal(left.labeled_stage, right.labeled_stage)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from dcgst.datasets import synthetic
-from dcgst.methods import SIGN, Ensemble
-from dcgst.methods.core import large_predictions, runner, sampling
+from dcgst.methods import SIGN, Ensemble, sampling
+from dcgst.methods import running as runner
+from dcgst.methods import sampling as large_predictions
 from dcgst.splits import sample
 
 QUICK = {"members": "lp,em,gp,mlp,sign", "replicas": 2}
@@ -40,7 +41,7 @@ def interrupted(graph, split, folder, monkeypatch, *, fit=False, **settings):
         if fit:
             patch.setattr(SIGN, "solve", stop)
         else:
-            patch.setattr("dcgst.methods.core.large_predictions._predict_range", once_then_stop())
+            patch.setattr("dcgst.methods.sampling._predict_range", once_then_stop())
         with pytest.raises(KeyboardInterrupt):
             Ensemble(**QUICK, **settings).fit(graph, split, checkpoint=folder)
 

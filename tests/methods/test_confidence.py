@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from dcgst import EM, GCN, Ensemble
-from dcgst.methods.core.averaging import restore_confidence
-from dcgst.methods.core.result import results_without_stages
+from dcgst.methods.result import results_without_stages
+from dcgst.methods.running import restore_confidence
 from tests.methods.helpers import ring_problem
 
 
@@ -39,7 +39,7 @@ def test_only_calibrated_methods_get_their_confidence_restored(small, one_run):
     ):
         result = model.fit(small, one_run).result_
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("dcgst.methods.core.runner.restore_confidence", lambda mean, *_: mean)
+            patch.setattr("dcgst.methods.running.restore_confidence", lambda mean, *_: mean)
             mean = model.fit(small, one_run).result_
         confidence = [r.proba[pool].max(1).mean() for r in (result, mean)]
         assert (confidence[0] > confidence[1]) == restored

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from dcgst import testing
+from dcgst.features import smoothing as views
 from dcgst.graph import Graph
 from dcgst.methods import EM, GCN, METHODS, LabelPropagation, Majority, method
-from dcgst.methods.core.params import choices_of
-from dcgst.methods.core.result import results_without_stages
-from dcgst.numerics import views
+from dcgst.methods.params import choices_of
+from dcgst.methods.result import results_without_stages
 from dcgst.testing import CHECKS, check_method
 
 FEW = {
@@ -239,7 +239,7 @@ def test_every_check_is_shown_to_fail():
 
 
 def test_check_detects_ensemble_of_one_member(monkeypatch):
-    monkeypatch.setattr("dcgst.methods.core.runner.average", lambda replicas: replicas[0])
+    monkeypatch.setattr("dcgst.methods.running.average", lambda replicas: replicas[0])
     with pytest.raises(AssertionError):
         testing.check_replicas_are_averaged(quick("gcn"))
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from dcgst.datasets import synthetic
+from dcgst.features.graph_tensors import GraphTensors
 from dcgst.methods import MLP, CorrectAndSmooth
-from dcgst.numerics.graph_tensors import GraphTensors
 from tests.methods.helpers import normalized, path
 
 

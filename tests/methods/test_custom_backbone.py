@@ -10,9 +10,9 @@ import torch
 
 from dcgst.datasets import synthetic
 from dcgst.errors import InputError
+from dcgst.features.sparse import SparseMatrix
 from dcgst.methods import DCGST, GCN
 from dcgst.nn import BACKBONES, Backbone, GCNBackbone, register_backbone
-from dcgst.numerics.sparse import SparseMatrix
 from tests.methods.helpers import LinearBackbone, draw, normalized, ring
 
 FEW = {"hidden": 4, "epochs": 4, "stage_epochs": 2, "student_epochs": 2, "max_stages": 2}

@@ -9,16 +9,15 @@ import pytest
 import torch
 
 from dcgst.datasets import load, synthetic
-from dcgst.engine.training import EpochEnd, cross_entropy
 from dcgst.errors import InputError
 from dcgst.methods import DCGST, GCN, Ensemble
-from dcgst.methods.core.problem import Problem
-from dcgst.methods.dcgst import method
-from dcgst.methods.dcgst.candidates import Candidates, find_candidates
-from dcgst.methods.dcgst.representation import propagated_features
+from dcgst.methods.dcgst import algorithm as method
+from dcgst.methods.dcgst.candidates import Candidates, find_candidates, propagated_features
 from dcgst.methods.dcgst.teacher import Teacher
+from dcgst.methods.problem import Problem
 from dcgst.shift.cmd import labeled_shift
 from dcgst.splits import Split, sample
+from dcgst.train.training import EpochEnd, cross_entropy
 from tests.methods.helpers import problem_of, ring_problem, selection_of
 
 QUICK = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dcgst.engine import locality
 from dcgst.methods import DCGST
+from dcgst.train import device as locality
 
 
 def quick(**settings) -> DCGST:

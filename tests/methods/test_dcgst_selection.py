@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from dcgst.methods import DCGST
-from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.trace import Selection
-from dcgst.methods.dcgst import method as module
+from dcgst.methods.dcgst import algorithm as module
 from dcgst.methods.dcgst.candidates import candidates_per_class, find_candidates
+from dcgst.methods.problem import Problem
+from dcgst.methods.result import Selection
 from dcgst.shift.ner import neighborhood_entropy_reduction
 from dcgst.shift.selection import SelectionObjective
 from tests.methods.helpers import draw, ring_problem

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from dcgst.datasets import load
-from dcgst.engine.random import Streams
-from dcgst.engine.training import BestState
 from dcgst.methods import DRGST, GCN
 from dcgst.methods.drgst import confusion, drop_edges, update_best, weighted_loss
 from dcgst.nn import Output
 from dcgst.splits import sample
+from dcgst.train.random import Streams
+from dcgst.train.training import BestState
 from tests.methods.helpers import draw, first_losses, problem_of, ring_problem, selection_of
 
 QUICK = {"epochs": 20, "hidden": 16, "passes": 5}

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from dcgst.engine.checkpoint import Checkpoint
-from dcgst.engine.random import Streams
 from dcgst.methods import EERM
-from dcgst.methods.core.problem import Problem
 from dcgst.methods.eerm import Editors, flippable_pairs
+from dcgst.methods.problem import Problem
 from dcgst.splits import sample
+from dcgst.train.checkpoint import Checkpoint
+from dcgst.train.random import Streams
 from tests.methods.helpers import problem_of, ring_problem
 
 

@@ -11,11 +11,11 @@ import torch
 import torch.nn.functional as F
 
 from dcgst.datasets import load, synthetic
+from dcgst.features.graph_tensors import GraphTensors
+from dcgst.features.sparse import SparseMatrix
 from dcgst.methods import EM, GCN
-from dcgst.methods.core.problem import Problem
 from dcgst.methods.em import edge_agreement
-from dcgst.numerics.graph_tensors import GraphTensors
-from dcgst.numerics.sparse import SparseMatrix
+from dcgst.methods.problem import Problem
 from dcgst.splits import sample
 from tests.methods.helpers import path, ring_problem
 

@@ -12,8 +12,6 @@ import torch
 from dcgst.datasets import load
 from dcgst.errors import InputError
 from dcgst.methods import GCN, METHODS, Ensemble, Majority
-from dcgst.methods.core.result import LEFT_OUT
-from dcgst.methods.core.row_models import Affine
 from dcgst.methods.ensemble.combination import (
     Evidence,
     agreements,
@@ -22,6 +20,8 @@ from dcgst.methods.ensemble.combination import (
     with_shares,
 )
 from dcgst.methods.ensemble.members import MemberFit, fit_student, label_folds
+from dcgst.methods.result import LEFT_OUT
+from dcgst.methods.row_models import Affine
 from dcgst.splits import sample
 from dcgst.testing import check_method, small_graph, small_split
 from tests.methods.helpers import problem_of

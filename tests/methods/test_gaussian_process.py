@@ -13,13 +13,13 @@ import torch
 from dcgst.datasets import synthetic
 from dcgst.graph import Graph
 from dcgst.methods import GCN, GaussianProcess
-from dcgst.methods.core.result import LEFT_OUT
 from dcgst.methods.gaussian_process import (
     Kernel,
     scale_of_logits,
     spread_over_classes,
     squared_distance,
 )
+from dcgst.methods.result import LEFT_OUT
 from dcgst.splits import Split, sample
 
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from dcgst.datasets import synthetic
-from dcgst.engine.training import TrainingLog
 from dcgst.methods import GCN
 from dcgst.splits import Split, sample
+from dcgst.train.training import TrainingLog
 from tests.methods.helpers import cmd_by_hand, draw, ring_problem
 
 

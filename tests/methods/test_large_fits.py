@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dcgst.datasets import synthetic
-from dcgst.methods import DCGST, EM, GCN, MLP, Ensemble, GaussianProcess
-from dcgst.methods.core import runner, sampling
-from dcgst.methods.core.trace import NOT_LABELED
+from dcgst.methods import DCGST, EM, GCN, MLP, Ensemble, GaussianProcess, sampling
+from dcgst.methods import running as runner
+from dcgst.methods.result import NOT_LABELED
 from dcgst.splits import Split, sample
 
 
@@ -38,7 +38,7 @@ def large(monkeypatch):
 
 @pytest.fixture
 def little_memory(monkeypatch):
-    monkeypatch.setattr("dcgst.numerics.matrix.available_memory", lambda: 100_000)
+    monkeypatch.setattr("dcgst.features.matrix.available_memory", lambda: 100_000)
 
 
 def fitted(graph, split, **settings):
@@ -58,7 +58,7 @@ def test_nearly_as_accurate_as_with_all_nodes(graph, split, monkeypatch):
 
 def test_files_and_memory_give_the_same(graph, split, large, monkeypatch):
     in_memory = fitted(graph, split).proba_
-    monkeypatch.setattr("dcgst.numerics.matrix.available_memory", lambda: 100_000)
+    monkeypatch.setattr("dcgst.features.matrix.available_memory", lambda: 100_000)
     np.testing.assert_allclose(fitted(graph, split).proba_, in_memory, atol=1e-4)
 
 

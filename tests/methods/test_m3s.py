@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from dcgst.features.components import group_means
 from dcgst.methods import M3S
-from dcgst.methods import m3s as module
+from dcgst.methods import st as module
 from dcgst.nn import Output
-from dcgst.numerics.clusters import group_means
 from tests.methods.helpers import draw, ring_problem
 
 

@@ -10,10 +10,10 @@ import scipy.sparse as sp
 import torch
 
 from dcgst.datasets import synthetic
-from dcgst.methods import MLP, SIGN
-from dcgst.methods.core import network, row_losses
-from dcgst.methods.core.problem import Problem
-from dcgst.numerics.graph_tensors import GraphTensors
+from dcgst.features.graph_tensors import GraphTensors
+from dcgst.methods import MLP, SIGN, network
+from dcgst.methods import network as row_losses
+from dcgst.methods.problem import Problem
 from dcgst.splits import sample
 
 

@@ -7,11 +7,11 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from dcgst.features.graph_tensors import GraphTensors
 from dcgst.graph import Graph
-from dcgst.methods.core.problem import Problem
-from dcgst.methods.dcgst import pairs as module
-from dcgst.methods.dcgst.pairs import list_pairs, most_shifted, pairs_by_similarity
-from dcgst.numerics.graph_tensors import GraphTensors
+from dcgst.methods.dcgst import teacher as module
+from dcgst.methods.dcgst.teacher import list_pairs, most_shifted, pairs_by_similarity
+from dcgst.methods.problem import Problem
 from tests.methods.helpers import draw, ring, ring_problem
 
 

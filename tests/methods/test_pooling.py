@@ -7,7 +7,7 @@ from math import exp, log
 import pytest
 import torch
 
-from dcgst.methods.pooling import CONFIDENCE, Prediction, log_pool, temper
+from dcgst.methods.row_models import CONFIDENCE, Prediction, log_pool, temper
 from tests.methods.helpers import draw
 
 ZERO = torch.zeros(1)

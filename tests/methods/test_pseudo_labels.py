@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dcgst.methods.core.self_training import PseudoLabels
-from dcgst.methods.core.trace import NOT_LABELED, TRAINING_LABEL
+from dcgst.methods.result import NOT_LABELED, TRAINING_LABEL
+from dcgst.methods.self_training import PseudoLabels
 from tests.methods.helpers import selection_of
 
 LABELS = torch.tensor([[1, -1, -1, -1]])

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from dcgst.methods import Majority
-from dcgst.methods.core.averaging import average, majority_stage
-from dcgst.methods.core.result import Result
-from dcgst.methods.core.trace import CANDIDATE, EDGE_PROBABILITIES
+from dcgst.methods.result import CANDIDATE, EDGE_PROBABILITIES, Result
+from dcgst.methods.running import average, majority_stage
 from tests.methods.helpers import path
 
 

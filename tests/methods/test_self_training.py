@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from dcgst.methods.core.self_training import SelfTraining
+from dcgst.methods.self_training import SelfTraining
 from dcgst.nn import GCNBackbone
 from tests.methods.helpers import ring_problem, selection_of
 

@@ -8,7 +8,7 @@ import torch
 
 from dcgst.errors import InputError
 from dcgst.methods import DRGST, GCN, ST, method
-from dcgst.methods.core.params import parse_setting
+from dcgst.methods.params import parse_setting
 from dcgst.splits import Split, sample
 
 
@@ -19,7 +19,7 @@ from dcgst.splits import Split, sample
         ({"hidden": 1.5}, "hidden must be a whole number, got 1.5"),
         ({"dropout": 1.5}, "dropout must be at most 0.99, got 1.5"),
         ({"backbone": "gin"}, "unknown backbone 'gin'"),
-        ({"backbone": GCN}, "is not a subclass of dcgst.nn.base.Backbone"),
+        ({"backbone": GCN}, "is not a subclass of dcgst.nn.backbones.Backbone"),
         ({"keep_epoch": "best"}, "keep_epoch must be one of loss, accuracy, last, got 'best'"),
         ({"patience": "long"}, "patience must be a whole number or none, got 'long'"),
         ({"replicas": True}, "replicas must be a whole number, got True"),

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dcgst.methods import SRGNN, SRGNNST
-from dcgst.methods.core.problem import Problem
+from dcgst.methods.problem import Problem
 from dcgst.splits import Split, sample
 from tests.methods.helpers import cmd_by_hand, draw, first_losses, problem_of, ring_problem
 

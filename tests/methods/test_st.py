@@ -8,12 +8,12 @@ import scipy.sparse as sp
 import torch
 
 from dcgst.datasets import synthetic
+from dcgst.features.graph_tensors import GraphTensors
 from dcgst.graph import Graph
 from dcgst.methods import GCN, M3S, SRGNNST, ST
-from dcgst.methods.core.problem import Problem
+from dcgst.methods.problem import Problem
 from dcgst.methods.st import labels_to_reach_all, most_confident
 from dcgst.nn import Output
-from dcgst.numerics.graph_tensors import GraphTensors
 from dcgst.splits import sample
 from tests.methods.helpers import ring_problem
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from dcgst.methods.core.self_training import StopRule
+from dcgst.methods.self_training import StopRule
 
 
 def active_after(rule: StopRule, cmds, all_labeled=False) -> list[bool]:

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from dcgst import InputError
-from dcgst.engine.checkpoint import Checkpoint
-from dcgst.methods.core.row_models import Affine, MeanRows
-from dcgst.methods.core.storage import dump, restore, stored
-from dcgst.methods.core.trace import CANDIDATE
+from dcgst.methods.result import CANDIDATE
+from dcgst.methods.row_models import Affine, MeanRows
+from dcgst.methods.storage import dump, restore, stored
 from dcgst.nn import MLPBackbone
+from dcgst.train.checkpoint import Checkpoint
 from tests.methods.helpers import draw
 
 

@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from dcgst.engine.random import Streams
-from dcgst.engine.training import TrainingOptions, cross_entropy
 from dcgst.methods import DCGST
-from dcgst.methods.core.problem import Problem
 from dcgst.methods.dcgst import teacher as module
 from dcgst.methods.dcgst.teacher import Teacher, gradient_only_through
+from dcgst.methods.problem import Problem
 from dcgst.nn.edge_predictor import pair_logits, reconstruction_loss
+from dcgst.train.random import Streams
+from dcgst.train.training import TrainingOptions, cross_entropy
 from tests.methods.helpers import cmd_by_hand, draw, normalized, ring_problem
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from dcgst.engine.training import StageEnd
-from dcgst.methods.core.trace import Trace
+from dcgst.methods.result import Trace
+from dcgst.train.training import StageEnd
 from tests.methods.helpers import cmd_by_hand, ring_problem, selection_of
 
 LABELS = [[0, 1, -1, -1], [0, -1, -1, 1]]

@@ -10,11 +10,11 @@ import torch.nn.functional as F
 import torch_geometric.nn as pyg
 
 from dcgst.datasets import synthetic
-from dcgst.engine.random import Streams
 from dcgst.errors import InputError
+from dcgst.features.sparse import SparseMatrix
 from dcgst.nn import BACKBONES, Backbone, GATBackbone
-from dcgst.nn.base import receptive_field
-from dcgst.numerics.sparse import SparseMatrix
+from dcgst.nn.backbones import receptive_field
+from dcgst.train.random import Streams
 
 D, HIDDEN, C = 12, 16, 3
 NAMES = [name for name in BACKBONES if name != "sign"]  # its inputs are tested in test_sign.py

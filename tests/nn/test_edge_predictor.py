@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from dcgst.engine.random import Streams
+from dcgst.features.sparse import SparseMatrix
 from dcgst.nn.edge_predictor import (
     EdgePredictor,
     Variants,
@@ -17,7 +17,7 @@ from dcgst.nn.edge_predictor import (
     reconstruction_loss,
     sample_edges,
 )
-from dcgst.numerics.sparse import SparseMatrix
+from dcgst.train.random import Streams
 
 
 def graph_of(n: int, *edges: tuple[int, int], weight: float = 1.0) -> SparseMatrix:

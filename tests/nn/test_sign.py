@@ -10,9 +10,9 @@ import scipy.sparse as sp
 import torch
 
 from dcgst.datasets import synthetic
-from dcgst.methods.sign import SIGN
+from dcgst.features.graph_tensors import GraphTensors
+from dcgst.methods.networks import SIGN
 from dcgst.nn import BACKBONES, Backbone
-from dcgst.numerics.graph_tensors import GraphTensors
 
 
 def tensors(seed: int, features: int = 12) -> GraphTensors:

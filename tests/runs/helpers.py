@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from dcgst import Graph, synthetic
-from dcgst.io.store import import_tables
-from dcgst.runs.format.layout import digest_of, seal
+from dcgst.runs.folder import digest_of, seal
+from dcgst.tables.importing import import_tables
 
 QUICK: dict[str, Any] = {
     "epochs": 10,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dcgst import EM, GCN, Ensemble, InputError, draw_audit, fit, open_run
-from dcgst.evaluate.estimate import estimate_share
+from dcgst.evaluate.quality import estimate_share
 from tests.runs.helpers import small_graph, with_known_truth
 
 

@@ -9,8 +9,7 @@ import pytest
 from make_fraud import make_fraud_case
 
 from dcgst import Ensemble, InputError, fit, open_run, read
-from dcgst.methods.relation_features import use_relations
-from dcgst.methods.relations import weigh_relations
+from dcgst.methods.relations import use_relations, weigh_relations
 from tests.cli.helpers import dcgst
 
 OLD, NEW = 120, 30

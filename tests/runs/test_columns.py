@@ -9,10 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 from dcgst import EM, fit, open_run, read
-from dcgst.io.encoders import FeatureEncoder
-from dcgst.io.encoders.numeric import NumberEncoder
-from dcgst.io.encoders.tokenized import TokenEncoder
-from dcgst.runs.columns import ColumnUse, column_use, verdict
+from dcgst.runs.predictions import ColumnUse, column_use, verdict
+from dcgst.tables.encoders import FeatureEncoder, NumberEncoder, TokenEncoder
 
 
 def write_tables(folder: Path, rng: np.random.Generator) -> tuple[Path, Path]:

@@ -13,8 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from dcgst import GCN, Ensemble, InputError, fit, open_run
 from dcgst.files import rows_to_csv
-from dcgst.runs.format.layout import seal
-from dcgst.runs.format.writing import check_finite
+from dcgst.runs.folder import check_finite, seal
 from tests.runs.helpers import reseal
 
 

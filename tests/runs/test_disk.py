@@ -15,7 +15,7 @@ import pytest
 
 from dcgst import DCGST, GCN, InputError, fit
 from dcgst.errors import WriteError
-from dcgst.runs.format import locked
+from dcgst.runs.folder import locked
 from tests.runs.helpers import QUICK
 
 
@@ -72,7 +72,7 @@ def test_a_folder_in_use_is_refused(graph, tmp_path):
 
 def test_a_lock_of_a_killed_process_does_not_block(graph, tmp_path):
     code = (
-        "import os, signal; from pathlib import Path; from dcgst.runs.format import locked\n"
+        "import os, signal; from pathlib import Path; from dcgst.runs.folder import locked\n"
         f"with locked(Path({str(tmp_path / 'run')!r})): os.kill(os.getpid(), signal.SIGKILL)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9

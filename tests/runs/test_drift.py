@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from dcgst import GCN, fit, read
-from dcgst.runs.drift import mean_difference, spread_ratio
+from dcgst.runs.apply import mean_difference, spread_ratio
 from tests.cli.helpers import dcgst
 
 COUNT = 400

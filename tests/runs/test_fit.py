@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from dcgst import EM, GCN, Ensemble, Graph, InputError, Majority, fit, memory, synthetic
-from dcgst.runs import checks
-from dcgst.runs.checks import memory_needed
-from dcgst.runs.format import Stored, write
+from dcgst.runs import fitting as checks
+from dcgst.runs.fitting import memory_needed
+from dcgst.runs.folder import Stored, write
 from tests.runs.helpers import with_few_labels
 
 

@@ -13,7 +13,7 @@ from dcgst import GCN, Graph, Majority, Result, Split, fit, open_run
 from dcgst.evaluate.calibration import Calibration, expected_calibration_error
 from dcgst.files import rows_to_csv
 from dcgst.runs import Run, fitting
-from dcgst.runs.metrics import compute_metrics
+from dcgst.runs.assessment import compute_metrics
 from dcgst.runs.predictions import Predictions, count_sources, source_of
 from tests.runs.helpers import with_known_truth
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from dcgst import Columns, Ensemble, fit, open_run, read
-from dcgst.methods.relation_features import add_relation_features
+from dcgst.methods.relations import add_relation_features
 
 KINDS = (("friend", 0.85), ("trade", 0.15), ("random", 0.5))
 

@@ -13,7 +13,7 @@ from sklearn.metrics import average_precision_score
 from dcgst import GCN, Columns, Ensemble, InputError, fit, open_run, read
 from dcgst.insight import write_report
 from dcgst.methods.relations import combine_relations, weigh_relations
-from dcgst.runs.other_graphs import read_other
+from dcgst.runs.apply import read_other
 from tests.cli.helpers import dcgst
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dcgst import DCGST, GCN, InputError, Split, fit
 from dcgst.files import TEMPORARY
-from dcgst.runs.format import identity, prepare, remove
+from dcgst.runs.folder import identity, prepare, remove
 from tests.runs.helpers import QUICK, with_few_labels, with_known_truth
 
 

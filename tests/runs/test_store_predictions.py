@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from dcgst import Ensemble, fit, open_run, read
-from dcgst.io.store import import_tables
-from dcgst.methods.core import other_graphs, runner, sampling
-from dcgst.numerics import arrays
-from dcgst.runs.other_graphs import roles_of
+from dcgst.features import matrix as arrays
+from dcgst.methods import other_graphs, sampling
+from dcgst.methods import running as runner
+from dcgst.runs.apply import roles_of
+from dcgst.tables.importing import import_tables
 from tests.runs.helpers import write_store_tables
 
 pytest.importorskip("duckdb", reason="DuckDB is not installed")
@@ -45,7 +46,7 @@ def test_a_store_is_predicted_in_blocks(tables, tmp_path, large, monkeypatch, me
     assert np.abs(expected - without_labels).max() > 0.001
     monkeypatch.setattr(other_graphs, "LARGE", 100)
     monkeypatch.setattr(arrays, "ROWS", 64)
-    monkeypatch.setattr("dcgst.numerics.matrix.available_memory", lambda: memory)
+    monkeypatch.setattr("dcgst.features.matrix.available_memory", lambda: memory)
     assert other_graphs.predicts_in_blocks(run.method, run.result, read(store).graph)
     found = open_run(run.folder).predict_other(store).predictions.result.proba
     assert isinstance(found, np.memmap) == (memory < 10**6)

@@ -22,12 +22,14 @@ from dcgst import (
     read,
     suggest,
 )
-from dcgst.engine.executors import in_parallel, open_pool
+from dcgst.features import matrix as arrays
 from dcgst.insight import write_report
-from dcgst.io.store import import_tables
-from dcgst.methods.core import large_predictions, runner, sampling
-from dcgst.numerics import arrays
+from dcgst.methods import running as runner
+from dcgst.methods import sampling
+from dcgst.methods import sampling as large_predictions
 from dcgst.splits import Split
+from dcgst.tables.importing import import_tables
+from dcgst.train.executors import in_parallel, open_pool
 from tests.runs.helpers import write_store_tables
 
 parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
@@ -197,7 +199,7 @@ def large(monkeypatch):
     """The graph counts as large, and there is no room for its matrices."""
     monkeypatch.setattr(runner, "LARGE_GRAPH", 100)
     monkeypatch.setattr(sampling, "POOL_NODES", 150)
-    monkeypatch.setattr("dcgst.numerics.matrix.available_memory", lambda: 20_000)
+    monkeypatch.setattr("dcgst.features.matrix.available_memory", lambda: 20_000)
 
 
 def test_large_fits_in_files(tables, tmp_path, large):

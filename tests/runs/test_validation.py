@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from dcgst import EM, Graph, open_run
-from dcgst.methods.core.storage import check_sizes
-from dcgst.runs.format.validation import check_arrays, check_info
+from dcgst.methods.storage import check_sizes
+from dcgst.runs.folder import check_arrays, check_info
 
 GRAPH = Graph.from_edges([[0], [1]], np.eye(2), [0, 1])
 COLUMN = {"name": "size", "kind": "number", "mean": -3.5, "std": 0.5, "values": [], "idf": []}

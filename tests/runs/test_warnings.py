@@ -9,7 +9,7 @@ import pytest
 
 from dcgst import Graph, Result, Split
 from dcgst.runs import Run
-from dcgst.runs.warnings import prediction_warnings
+from dcgst.runs.assessment import prediction_warnings
 
 GRAPH = Graph.from_edges(
     [[0, 1], [1, 2]], np.eye(12), [0, 0, 0, 1] + [-1] * 8, class_names=("ok", "fraud")

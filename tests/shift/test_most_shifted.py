@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dcgst.methods.dcgst.pairs import most_shifted
+from dcgst.methods.dcgst.teacher import most_shifted
 
 # Labeled nodes at 0 and 1 (mean 0.5), pool nodes at 2, 9 and 5 (mean 5.33).
 Z = torch.tensor([[[0.0], [1.0], [2.0], [9.0], [5.0]]])

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from dcgst.numerics.sparse import SparseMatrix
+from dcgst.features.sparse import SparseMatrix
 from dcgst.shift import ner
 from dcgst.shift.ner import entropy, neighborhood_entropy_reduction
 

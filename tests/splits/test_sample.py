@@ -10,7 +10,7 @@ import pytest
 from dcgst.datasets import load, synthetic
 from dcgst.errors import InputError
 from dcgst.splits import Request, sample
-from dcgst.splits.sample import labels_per_class
+from dcgst.splits.samplers import labels_per_class
 from dcgst.transforms import SampleLabels
 
 OWN = ("uniform", "degree", "ppr-s")

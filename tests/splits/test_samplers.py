@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from dcgst.datasets import load, synthetic
-from dcgst.datasets.seeds import released_blocks
+from dcgst.datasets.planetoid import released_blocks
 from dcgst.errors import InputError
 from dcgst.graph import Graph
 from dcgst.shift import cmd, ppr_distances, ppr_push, ppr_rows
-from dcgst.splits import SAMPLERS, Request, released, sample, samplers
-from dcgst.splits.released import sample_released
-from dcgst.splits.samplers import PROTOCOL, PUSH_TOLERANCES, closest_by_push
+from dcgst.splits import SAMPLERS, Request, sample, samplers
+from dcgst.splits import samplers as released
+from dcgst.splits.samplers import PROTOCOL, PUSH_TOLERANCES, closest_by_push, sample_released
 
 
 def frequencies(sampler: str, graph: Graph, draws: int) -> np.ndarray:

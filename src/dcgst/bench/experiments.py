@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from dcgst.bench.cells import Cell, unique
-from dcgst.bench.tuned import TRIALS, tuned_settings
 from dcgst.errors import unknown_name
+
+TRIALS = 28
+
+Settings = dict[str, Any]
+
+
+@cache
+def tuned_settings() -> dict[str, dict[str, Settings]]:
+    """The best settings by dataset and method."""
+    text = files("dcgst.bench").joinpath("tuned.json").read_text(encoding="utf-8")
+    found: dict[str, dict[str, Settings]] = json.loads(text)
+    return found
+
+
+def best_settings(studies: Path, runs: str = "runs-10-19") -> dict[str, dict[str, Settings]]:
+    """Read the best settings by dataset and method from summaries of ``dcgst tune``."""
+    found: dict[str, dict[str, Settings]] = {}
+    for path in sorted(studies.glob(f"*/*-{runs}.json")):
+        summary = json.loads(path.read_text(encoding="utf-8"))
+        found.setdefault(summary["dataset"], {})[summary["method"]] = summary["best"]["settings"]
+    return found
+
 
 BASELINES = ("gcn", "st", "m3s", "drgst", "srgnn", "eerm", "srgnn_st")
 """Methods that DC-GST is compared with, in the order of the paper's tables."""

@@ -13,15 +13,14 @@ from typing import Any
 
 import torch
 
-from dcgst.bench.cells import Cell
+from dcgst.bench.cells import Cell, Records
 from dcgst.bench.protocol import Labels, Record, run_cell
-from dcgst.bench.records import Records
 from dcgst.datasets import load
-from dcgst.engine.device import resolve_device
-from dcgst.engine.executors import open_pool
 from dcgst.errors import NumericalError
 from dcgst.graph import Graph
 from dcgst.splits import Split
+from dcgst.train.device import resolve_device
+from dcgst.train.executors import open_pool
 
 SECONDS_PER_RUN = {
     "gcn": 1.0,

@@ -13,9 +13,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dcgst.bench.cells import Cell
-from dcgst.bench.records import Records
-from dcgst.bench.tables import Table
+from dcgst.bench.cells import Cell, Records
+from dcgst.bench.results import Table
 from dcgst.errors import InputError
 from dcgst.methods import METHODS
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from statistics import mean
 
+from dcgst.bench.cells import Records, StoredRecord
 from dcgst.bench.experiments import EXPERIMENTS, RATES, Experiment, cells_of, protocol_cell
 from dcgst.bench.figures import CAPTIONS, FIGURES
-from dcgst.bench.published import PublishedResult, published_result
-from dcgst.bench.records import Records, StoredRecord
-from dcgst.bench.tables import Table, ablation_table, comparison_table, dataset_table
+from dcgst.bench.results import (
+    PublishedResult,
+    Table,
+    ablation_table,
+    comparison_table,
+    dataset_table,
+    published_result,
+)
 
 
 def render_page(records: Records, runs: int = 10) -> str:

@@ -15,11 +15,11 @@ import numpy as np
 
 from dcgst.bench.protocol import Labels
 from dcgst.datasets import load
-from dcgst.engine.executors import open_pool
-from dcgst.engine.random import Purpose, derive
 from dcgst.errors import InputError, unknown_name
 from dcgst.files import append_line, write_text
 from dcgst.methods import method
+from dcgst.train.executors import open_pool
+from dcgst.train.random import Purpose, derive
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import errno
 import importlib
-import keyword
 import sys
 import traceback
 import warnings
+from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 from dcgst.cli.config_file import expand
 from dcgst.cli.logs import log, write_json_logs
 from dcgst.errors import InputError
-from dcgst.imports import import_named
+from dcgst.registry import import_named
 from dcgst.text import printable
 from dcgst.version import VERSION
 
@@ -49,6 +49,15 @@ VERBS = {
 }
 """Verbs and the first lines of their help texts."""
 
+MODULES = {
+    "fit": ("fit", "refit"),
+    "label": ("audit", "label", "suggest"),
+    "inspect": ("diagnose", "evaluate", "compare", "explain", "report"),
+    "bench": ("bench", "reproduce", "tune", "datasets", "methods"),
+    "import_": ("import",),
+}
+"""Modules with several commands, or another name than their command."""
+
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 OUT_OF_MEMORY = (
     "Error: the memory does not suffice; use a smaller graph, or a machine with more memory. An "
@@ -67,11 +76,17 @@ PASS_THROUGH = {
 CONFIG_HELP = "--config FILE reads options from a TOML file; dcgst config writes one."
 
 
-class LazyGroup(TyperGroup):
-    """A group of verbs, each in a module ``dcgst.cli.VERB`` with a function ``command``.
+def function_of(verb: str) -> Callable[..., None]:
+    """The function of a verb; its module is imported."""
+    module = next((name for name, verbs in MODULES.items() if verb in verbs), verb)
+    found: Callable[..., None] = getattr(
+        importlib.import_module(f"dcgst.cli.{module}"), f"{verb}_command"
+    )
+    return found
 
-    The module of a verb that is a keyword of Python has an underscore at the end.
-    """
+
+class LazyGroup(TyperGroup):
+    """A group of verbs, each a function ``VERB_command`` in a module of ``dcgst.cli``."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(VERBS)
@@ -80,9 +95,8 @@ class LazyGroup(TyperGroup):
         if cmd_name not in VERBS:
             return None
         verb = typer.Typer(add_completion=False, rich_markup_mode=None)
-        module = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
         settings = PASS_THROUGH if cmd_name == "config" else {}
-        function = importlib.import_module(f"dcgst.cli.{module}").command
+        function = function_of(cmd_name)
         epilog = None if cmd_name == "config" else CONFIG_HELP
         verb.command(cmd_name, context_settings=settings, epilog=epilog)(function)
         return typer.main.get_command(verb)

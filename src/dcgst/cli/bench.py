@@ -1,47 +1,290 @@
-"""``dcgst bench``: accuracy of methods on datasets, several runs each."""
+"""``dcgst bench``, ``reproduce``, ``tune``, ``datasets`` and ``methods``."""
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
+import re
 import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.table import Table as RichTable
 
-from dcgst.bench.protocol import Labels, Record, run_cell
-from dcgst.cli.bench_cells import (
-    METHODS_BY_DEFAULT,
-    RUNS_BY_DEFAULT,
-    GridOptions,
-    kind_of,
-    make_cells,
-    run_iceberg,
-    run_suite,
+from dcgst.bench.cells import Cell, Records
+from dcgst.bench.experiments import EXPERIMENTS, Experiment, cells_of, select_experiments
+from dcgst.bench.figures import FIGURES, draw, draw_study, import_matplotlib
+from dcgst.bench.grid import (
+    CellResult,
+    default_num_workers,
+    estimate_seconds,
+    missing_cells,
+    run_grid,
 )
+from dcgst.bench.iceberg import PUBLISHED, iceberg_cells, iceberg_table
+from dcgst.bench.pages import make_tables, render_page
+from dcgst.bench.protocol import Labels, Record, run_cell
+from dcgst.bench.results import Table
+from dcgst.bench.suite import (
+    FLOORS,
+    GRAPHS,
+    available_graphs,
+    gap_table,
+    group_table,
+    regimes_of,
+    suite_cells,
+    summary_table,
+)
+from dcgst.bench.tuning import Search, labels_by_rate, tune
+from dcgst.cli.options import make_method, split_list, split_pairs
 from dcgst.cli.output import (
     JsonOption,
     QuietOption,
     RayOption,
     cell,
+    check_file,
+    check_folder,
     console,
+    errors,
     print_json,
+    progress,
     say,
     training_progress,
 )
-from dcgst.cli.settings import make_method, split_list, split_pairs
-from dcgst.datasets import load
+from dcgst.datasets import DATASETS, check_name, load
+from dcgst.datasets.source import data_folders
 from dcgst.errors import InputError, unknown_name
+from dcgst.files import write_text
 from dcgst.graph import Graph
 from dcgst.methods import METHODS
-from dcgst.methods.core.params import parse_setting
+from dcgst.methods.params import choices_of, parse_setting
+from dcgst.train.device import resolve_device
+
+MANY_COLUMNS = 10
+"""Tables with more columns have narrower gaps, so that they fit into 80 characters."""
+
+
+@dataclass
+class Plan:
+    """The cells of some experiments, and which of them have to be run."""
+
+    cells: list[Cell]
+    records: Records
+    device: str
+    requested_workers: int | None
+    ray: str | None = None
+
+    def __post_init__(self) -> None:
+        target = resolve_device(self.device)
+        self.gpu = target.type == "cuda"
+        self.workers = self.requested_workers or default_num_workers(target)
+        self.missing = missing_cells(self.cells, self.records)
+        self.missing_keys = {cell.key for cell in self.missing}
+
+    def seconds(self, cell: Cell) -> float:
+        """Estimated time of a cell; timed cells run one at a time, others in parallel."""
+        return estimate_seconds(cell, self.records, self.gpu) / (1 if cell.timed else self.workers)
+
+
+def announce(plan: Plan, json: bool) -> None:
+    """Print how many cells are done and how long the others will take; as JSON, the records."""
+    done = [
+        plan.records.by_key[cell.key] for cell in plan.cells if cell.key not in plan.missing_keys
+    ]
+    if json:
+        for record in done:
+            print_json(record)
+        return
+    if done:
+        devices = ", ".join(sorted({str(record.get("device")) for record in done}))
+        where = f"{plan.records.path} ({devices})"
+        say(f"{len(done)} of {len(plan.cells)} cells from {where}.", errors)
+        say("If graphs or methods have changed, delete the file to measure again.", errors)
+    if plan.missing:
+        seconds = sum(plan.seconds(cell) for cell in plan.missing)
+        say(
+            f"{len(plan.missing)} cells to run, {plan.workers} in parallel, about "
+            f"{describe_time(seconds)}.",
+            errors,
+        )
+
+
+def run_missing(plan: Plan, title: str, json: bool, quiet: bool) -> list[CellResult]:
+    """Run the missing cells with a progress bar; returns those that failed."""
+    estimates = {cell.key: plan.seconds(cell) for cell in plan.missing}
+    count, completed = 0, 0.0
+    with progress(title, sum(estimates.values()), quiet or json) as bar:
+
+        def report(result: CellResult) -> None:
+            nonlocal count, completed
+            count, completed = count + 1, completed + estimates[result.cell.key]
+            if result.record is not None and json:
+                print_json(result.record)
+            bar.describe(f"{count} of {len(estimates)} cells, last {result.cell}")
+            bar.advance_to(completed)
+
+        try:
+            results = run_grid(
+                plan.missing,
+                plan.records,
+                device=plan.device,
+                workers=plan.requested_workers,
+                ray=plan.ray,
+                report=report,
+            )
+        except KeyboardInterrupt:
+            stored = len(plan.missing) - len(missing_cells(plan.missing, plan.records))
+            say(
+                f"Interrupted. {stored} of {len(plan.missing)} cells are in {plan.records.path}; "
+                "run the same command to continue.",
+                errors,
+            )
+            raise typer.Exit(130) from None
+    for result in results:
+        if result.first_error and result.record is not None:
+            say(f"{result.cell} failed once ({result.first_error}) and was run again.", errors)
+    return [result for result in results if result.record is None]
+
+
+def report_failures(failed: Sequence[CellResult], plan: Plan) -> None:
+    """Print the cells that failed, if any, and exit with code 1."""
+    if failed:
+        lines = "\n".join(f"  {f.cell}: {f.error}" for f in failed)
+        say(f"{len(failed)} of {len(plan.missing)} cells failed; run again to retry:", errors)
+        say(lines, errors)
+        raise typer.Exit(1)
+
+
+def describe_time(seconds: float) -> str:
+    """Describe a time in seconds, minutes or hours."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def show_table(table: Table) -> None:
+    """Print a table with its notes; text between double asterisks is bold."""
+    wide = len(table.headers) > MANY_COLUMNS
+    shown = RichTable(
+        title=table.title,
+        box=None,
+        title_justify="left",
+        collapse_padding=wide,
+        pad_edge=not wide,
+    )
+    for header in table.headers:
+        shown.add_column(header, overflow="fold")
+    for row in table.rows:
+        shown.add_row(*(re.sub(r"\*\*(.+?)\*\*", r"[bold]\1[/bold]", cell) for cell in row))
+    console.print(shown)
+    for note in table.notes:
+        say(note)
+    console.print()
+
+
+METHODS_BY_DEFAULT = {"": "gcn,dcgst", "suite": "ensemble,dcgst", "iceberg": "gcn,ensemble"}
+RUNS_BY_DEFAULT = {"": 10, "suite": 5, "iceberg": 10}
+
+
+def kind_of(suite: bool, protocol: str | None) -> str:
+    """The collection of cells that was asked for; empty for a single measurement."""
+    if protocol not in (None, "iceberg"):
+        raise unknown_name("protocol", protocol, ["iceberg"])
+    if suite and protocol:
+        raise InputError("set --suite or --protocol, not both")
+    return "suite" if suite else protocol or ""
+
+
+def make_cells(
+    kind: str,
+    dataset: str | None,
+    names: list[str],
+    runs: int,
+    first_run: int,
+    settings: dict[str, dict[str, Any]],
+) -> list[Cell]:
+    """The cells of the suite or of a protocol, on the given datasets or all that are available."""
+    graphs = list(split_list(dataset)) if dataset else []
+    for graph in graphs:
+        check_name(graph)
+    if kind == "suite":
+        graphs = graphs or _available(GRAPHS)
+        return suite_cells(graphs, names, runs=runs, first_run=first_run, settings=settings)
+    graphs = graphs or _available(tuple(PUBLISHED))
+    return iceberg_cells(names, graphs, runs=runs, first_run=first_run, settings=settings)
+
+
+def _available(names: Sequence[str]) -> list[str]:
+    """The graphs on this machine; prints which ones are missing."""
+    graphs = available_graphs(names)
+    missing = [name for name in names if name not in graphs]
+    if missing:
+        say(
+            f"Warning: {len(missing)} of {len(names)} graphs are left out, because they are not "
+            f"in $DCGST_DATA: {', '.join(missing)}.",
+            errors,
+            wrap=True,
+        )
+    return graphs
+
+
+@dataclass(frozen=True)
+class GridOptions:
+    """Where many cells are computed and stored, and what is printed."""
+
+    results: Path
+    device: str
+    workers: int | None
+    ray: str | None
+    json: bool
+    quiet: bool
+
+
+def run_suite(cells: list[Cell], methods: list[str], options: GridOptions) -> None:
+    """Run the missing cells of the suite in parallel, and print its tables."""
+
+    def tables(records: Records) -> list[Table]:
+        regimes = regimes_of(cells, records)
+        if not regimes:
+            return []
+        own = [name for name in methods if name not in FLOORS]
+        found = [group_table(regimes, own), *(gap_table(regimes, name) for name in own)]
+        return [summary_table(regimes, methods), *(table for table in found if table.rows)]
+
+    _run_grid(cells, "suite", options, tables)
+
+
+def run_iceberg(cells: list[Cell], options: GridOptions) -> None:
+    """Run the missing cells of the protocol of IceBerg in parallel, and print its table."""
+    _run_grid(cells, "iceberg", options, lambda records: [iceberg_table(cells, records)])
+
+
+def _run_grid(
+    cells: list[Cell],
+    title: str,
+    options: GridOptions,
+    tables: Callable[[Records], list[Table]],
+) -> None:
+    records = Records(options.results)
+    check_file(options.results)
+    plan = Plan(cells, records, options.device, options.workers, options.ray)
+    announce(plan, options.json)
+    failed = run_missing(plan, title, options.json, options.quiet) if plan.missing else []
+    if not options.json:
+        for table in tables(records):
+            show_table(table)
+    report_failures(failed, plan)
+
 
 PER_CLASS = 5
 """Labels per class if neither a rate nor a number is set."""
 
 
-def command(
+def bench_command(
     dataset: Annotated[
         str | None,
         typer.Option(help="Datasets or paths of graphs, comma-separated.  [default: digits]"),
@@ -154,7 +397,7 @@ def command(
         for record in _measure(data, labels, names, preset, own, json, quiet)
     ]
     if not json:
-        _show(records)
+        _show_records(records)
 
 
 def _measure(
@@ -248,8 +491,9 @@ def _title(record: Record) -> str:
     return f"{record.method} ({', '.join(others)})" if others else record.method
 
 
-def _show(records: list[Record]) -> None:
-    table = Table("dataset", "method", "labels", "accuracy %", "CMD before", "after", "s", box=None)
+def _show_records(records: list[Record]) -> None:
+    headers = ("dataset", "method", "labels", "accuracy %", "CMD before", "after", "s")
+    table = RichTable(*headers, box=None)
     for column in table.columns[3:]:
         column.justify = "right"
     for r in records:
@@ -272,3 +516,260 @@ def _show(records: list[Record]) -> None:
         "representation.",
         wrap=True,
     )
+
+
+NAMES = ", ".join(EXPERIMENTS)
+
+
+def reproduce_command(
+    what: Annotated[
+        list[str] | None, typer.Argument(help=f"Any of {NAMES}; or all.", show_default=False)
+    ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(help="Comma-separated subset of the experiments.", show_default=False),
+    ] = None,
+    runs: Annotated[int, typer.Option(min=1, help="Runs of each cell; the paper has 10.")] = 10,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Cells to run in parallel.  [default: one per core]")
+    ] = None,
+    ray: RayOption = None,
+    results: Annotated[
+        Path, typer.Option(help="File of records; cells in it are not run again.")
+    ] = Path("reproduction/records.jsonl"),
+    figures: Annotated[Path, typer.Option(help="Folder for the figures (SVG and PNG).")] = Path(
+        "reproduction/figures"
+    ),
+    page_path: Annotated[
+        Path | None, typer.Option("--page", help="Also write all tables as a Markdown page.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the cells and their estimated time.")
+    ] = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Run the experiments of the paper and compare with the published results."""
+    experiments = _select(what, only)
+    records = Records(results)
+    check_file(results)
+    check_folder(figures)
+    if page_path is not None:
+        check_file(page_path)
+    if any(e.name in FIGURES for e in experiments):
+        import_matplotlib()
+    plan = Plan(cells_of(experiments, runs), records, device, workers, ray)
+    if dry_run:
+        _list(plan, json)
+        return
+    announce(plan, json)
+    failed = run_missing(plan, "reproduce", json, quiet) if plan.missing else []
+    if not json:
+        for table in make_tables(experiments, records, runs):
+            show_table(table)
+    for experiment in experiments:
+        if experiment.name in FIGURES:
+            files = draw(experiment.name, records, figures, runs)
+            if not json:
+                where = ", ".join(map(str, files)) or "not drawn, because cells are missing"
+                say(f"{experiment.name}: {where}")
+    if page_path is not None:
+        write_text(page_path, render_page(records, runs))
+    report_failures(failed, plan)
+
+
+def _select(what: list[str] | None, only: str | None) -> list[Experiment]:
+    """The requested experiments; ``all`` excludes ogbn-arxiv if it is not available."""
+    selected = select_experiments(what or ["all"])
+    if only is not None:
+        some = select_experiments(list(split_list(only)))
+        selected = [e for e in selected if e in some]
+    if not selected:
+        raise InputError(f"no experiment selected; choose from: all, {NAMES}")
+    arxiv = EXPERIMENTS["arxiv"]
+    requested = "arxiv" in (what or []) or "arxiv" in (only or "")
+    if arxiv in selected and not requested and not DATASETS["ogbn-arxiv"].available():
+        say("ogbn-arxiv is not available and skipped; see dcgst reproduce arxiv.", errors)
+        selected.remove(arxiv)
+    return selected
+
+
+def _list(plan: Plan, json: bool) -> None:
+    """List all cells with their estimated time."""
+    for own in plan.cells:
+        todo = own.key in plan.missing_keys
+        seconds = estimate_seconds(own, plan.records, plan.gpu) if todo else 0.0
+        if json:
+            print_json({"cell": str(own), "done": not todo, "seconds": round(seconds, 1)})
+        else:
+            say(f"{own}: {f'about {describe_time(seconds)}' if todo else 'done'}")
+    if not json:
+        total = sum(plan.seconds(cell) for cell in plan.missing)
+        say(
+            f"\n{len(plan.missing)} of {len(plan.cells)} cells to run, about "
+            f"{describe_time(total)} with {plan.workers} in parallel."
+        )
+
+
+def tune_command(
+    method: Annotated[str, typer.Option(help="The method, such as st or dcgst.")] = "dcgst",
+    dataset: Annotated[str, typer.Option(help="Dataset or path of a graph.")] = "digits",
+    rate: Annotated[
+        str | None,
+        typer.Option(help="Labels as a share of all nodes; comma-separated to tune on several."),
+    ] = None,
+    per_class: Annotated[
+        int | None, typer.Option(help="Labels per class, instead of a rate.")
+    ] = None,
+    sampler: Annotated[str, typer.Option(help="uniform, degree, ppr-s or released.")] = "ppr-s",
+    runs: Annotated[int, typer.Option(min=1, help="Runs of each trial.")] = 5,
+    first_run: Annotated[int, typer.Option(help="Number of the first run, at least 10.")] = 10,
+    preset: Annotated[str, typer.Option(help="Settings that are not searched.")] = "default",
+    trials: Annotated[int, typer.Option(min=1, help="Total number of trials.")] = 20,
+    workers: Annotated[int, typer.Option(min=1, help="Trials to run in parallel.")] = 1,
+    ray: RayOption = None,
+    studies: Annotated[
+        Path, typer.Option(help="Folder of studies; an existing study is continued.")
+    ] = Path("results/studies"),
+    plot: Annotated[
+        bool, typer.Option("--plot", help="Draw the trials, and which settings mattered.")
+    ] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Search for better settings of a method.
+
+    The first trial is the preset, a few are random, and the others are suggested by Optuna's TPE.
+    They are compared by accuracy on the validation nodes of all runs.
+    """
+    rates = tuple(_number(text) for text in split_list(rate))
+    if not rates and per_class is None:
+        per_class = 5
+    labels = labels_by_rate(Labels(sampler, None, per_class, runs, first_run), rates)
+    search = Search(dataset, method, labels, preset, device)
+    search.check()
+    graph = load(dataset)
+    path = studies / graph.name / search.file_name
+    check_file(path)
+    with progress(f"{method} on {graph.name}", trials, quiet or json) as bar:
+
+        def report(count: int, score: float) -> None:
+            bar.describe(f"{count} trials, last {score:.1f}%")
+            bar.advance_to(count)
+
+        outcome = tune(search, path, trials, workers, report, ray)
+    figures = draw_study(outcome, path.with_suffix("")) if plot else []
+    if json:
+        print_json(outcome)
+        return
+    best = outcome["best"]
+    say(
+        f"{len(outcome['trials'])} trials of {method} on {graph.name}, runs {first_run} to "
+        f"{first_run + runs - 1}.\nBest: {best['score']:.1f}% on the validation nodes; {preset}: "
+        f"{outcome['preset_score']:.1f}%."
+    )
+    settings = " ".join(f"--set {key}={value}" for key, value in best["settings"].items())
+    amount = f"--rate {rates[0]}" if rates else f"--per-class {per_class}"
+    say(
+        f"dcgst bench --dataset {dataset} --method {method} --preset {preset} {amount} "
+        f"--sampler {sampler} {settings}"
+    )
+    if outcome["importances"]:
+        shares = [f"{name} {share:.0%}" for name, share in outcome["importances"].items()]
+        say(f"\nShare of the variance that a setting explains: {', '.join(shares)}", wrap=True)
+    say(f"\nAll trials: {path.with_suffix('.json')}")
+    for figure in figures:
+        say(f"Figure: {figure}")
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"--rate must be numbers like 0.01,0.02; got {text!r}") from None
+
+
+COUNTS = ("nodes", "edges", "features", "classes")
+
+
+def datasets_command(json: JsonOption = False) -> None:
+    """List the datasets.
+
+    Shows their sizes and whether their files are on this machine.
+    """
+    table = RichTable("name", *COUNTS, "available", "origin", box=None)
+    table.columns[0].no_wrap = True
+    for column in table.columns[1:5]:
+        column.justify = "right"
+    for name in DATASETS:
+        dataset = DATASETS[name]
+        available = dataset.available()
+        counts = {count: getattr(dataset, count) for count in COUNTS}
+        if json:
+            about = {"available": available, "origin": dataset.origin}
+            print_json({"name": dataset.name, **counts, **about})
+        sizes = ["–" if count is None else f"{count:,}" for count in counts.values()]
+        table.add_row(dataset.name, *sizes, "yes" if available else "no", dataset.origin)
+    if not json:
+        console.print(table)
+        folders = ", then ".join(str(folder) for folder in data_folders())
+        say(f"\nFiles are searched in {folders}. Set DCGST_DATA to use your own folder.")
+
+
+def methods_command(
+    name: Annotated[str | None, typer.Argument(help="Show the settings of this method.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """List the methods, or the settings of one."""
+    if name is None:
+        _list_methods(json)
+    else:
+        _list_settings(name, json)
+
+
+def _list_methods(json: bool) -> None:
+    table = RichTable("name", "what it does", "presets", box=None)
+    for name in METHODS:
+        method = METHODS[name]
+        line = (inspect.getdoc(method) or "").splitlines()[0]
+        if json:
+            print_json({"name": name, "about": line, "presets": list(method.presets)})
+        presets = dict.fromkeys(re.sub(r"/\d+$", "/LABELS", preset) for preset in method.presets)
+        table.add_row(name, line, ", ".join(presets))
+    if not json:
+        console.print(table)
+        say("\nSettings of a method: dcgst methods NAME")
+
+
+def _list_settings(name: str, json: bool) -> None:
+    fields = dataclasses.fields(METHODS[name])
+    if json:
+        for field in fields:
+            about = {k: v for k, v in field.metadata.items() if k != "registry"}
+            about["choices"] = choices_of(field)
+            print_json({"setting": field.name, "default": field.default, **about})
+        return
+    ordered = sorted(fields, key=lambda field: field.metadata["group"] != "")
+    for group, members in groupby(ordered, key=lambda field: str(field.metadata["group"])):
+        if group:
+            say(f"\n{group[0].upper()}{group[1:]}:")
+        console.print(_settings_table(list(members)))
+    for preset, settings in METHODS[name].presets.items():
+        if settings:
+            pairs = (
+                f"{k}={v:.3g}" if isinstance(v, float) else f"{k}={v}" for k, v in settings.items()
+            )
+            say(f"\n{preset}: " + ", ".join(pairs))
+
+
+def _settings_table(fields: list[dataclasses.Field[Any]]) -> RichTable:
+    table = RichTable("setting", "default", "description", box=None)
+    for field in fields:
+        symbol, doc, choices = field.metadata["symbol"], field.metadata["doc"], choices_of(field)
+        about = f"{doc} ({symbol})" if symbol else doc
+        if choices:
+            about += f" [{' | '.join(choices)}]"
+        table.add_row(field.name, str(field.default), cell(about))
+    return table

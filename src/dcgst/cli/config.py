@@ -14,7 +14,7 @@ from dcgst.files import write_text
 from dcgst.text import without_passwords
 
 
-def command(
+def config_command(
     context: typer.Context,
     verb: Annotated[str, typer.Argument(help="The command, such as fit.")],
     out: Annotated[

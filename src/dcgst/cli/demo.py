@@ -49,7 +49,7 @@ ROWS = (
 )
 
 
-def command(
+def demo_command(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder for a run with its report.")
     ] = Path("demo-run"),

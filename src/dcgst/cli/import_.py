@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dcgst.cli.graph_options import (
+from dcgst.cli.options import (
     DelimiterOption,
     DropOption,
     FeaturesOption,
@@ -19,14 +19,16 @@ from dcgst.cli.graph_options import (
     TargetOption,
     WeightOption,
     describe,
+    split_kinds,
+    split_list,
 )
 from dcgst.cli.output import JsonOption, QuietOption, errors, print_json, progress, say
-from dcgst.cli.settings import split_kinds, split_list
 from dcgst.errors import InputError
-from dcgst.io import Columns
-from dcgst.io.store import SUFFIX, import_tables, open_store
 from dcgst.runs import open_run
-from dcgst.runs.other_graphs import roles_of
+from dcgst.runs.apply import roles_of
+from dcgst.tables import Columns
+from dcgst.tables.importing import import_tables
+from dcgst.tables.store import SUFFIX, open_store
 
 STEPS = {"ids": 0.1, "features": 0.5, "edges": 0.38, "digest": 0.02}
 """Share of each step in the whole time, about."""
@@ -43,7 +45,7 @@ def _import_tables(*arguments: Any, **options: Any) -> None:
         raise typer.Exit(130) from None
 
 
-def command(
+def import_command(
     nodes: Annotated[Path, typer.Argument(help="Node table (.csv, .parquet).")],
     edges: Annotated[Path, typer.Argument(help="Edge table (.csv, .parquet).")],
     out: Annotated[

@@ -18,10 +18,10 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from dcgst.cli.logs import as_json, log
-from dcgst.engine.progress import reporting_to
-from dcgst.engine.training import Callback, EpochEnd, StageEnd
 from dcgst.errors import InputError
 from dcgst.text import printable
+from dcgst.train.progress import reporting_to
+from dcgst.train.training import Callback, EpochEnd, StageEnd
 
 MARKERS = (
     ("run.json", "predictions.csv"),

@@ -10,12 +10,17 @@ from typing import Annotated
 
 import typer
 
-from dcgst.cli.graph_options import (
+from dcgst.cli.options import (
     DelimiterOption,
+    DestinationOption,
     DropOption,
     EdgesArgument,
     EdgesQueryOption,
+    IfExistsOption,
     NodesQueryOption,
+    RunArgument,
+    TableOption,
+    check_out,
     table_sources,
 )
 from dcgst.cli.output import (
@@ -27,27 +32,19 @@ from dcgst.cli.output import (
     progress,
     say,
 )
-from dcgst.cli.run_options import (
-    DestinationOption,
-    IfExistsOption,
-    RunArgument,
-    TableOption,
-    check_out,
-)
 from dcgst.errors import InputError
-from dcgst.io.databases import IF_EXISTS, is_database
-from dcgst.numerics.arrays import row_ranges
+from dcgst.features.matrix import row_ranges
 from dcgst.runs import GIVEN, Run, open_run
-from dcgst.runs.drift import Drift
-from dcgst.runs.other_graphs import OtherGraph
+from dcgst.runs.apply import Drift, OtherGraph
 from dcgst.runs.predictions import Predictions, check_extension, count_sources
+from dcgst.tables.sources import IF_EXISTS, is_database
 from dcgst.text import printable, without_passwords
 
 DRIFT = 3
 """Exit code of ``--fail-on-drift``."""
 
 
-def command(
+def predict_command(
     folder: RunArgument,
     nodes: Annotated[
         str | None, typer.Argument(help="Nodes of another graph: a file or a database.")

@@ -6,10 +6,10 @@ from functools import partial
 from pathlib import Path
 
 from dcgst.datasets import arxiv, digits, npz, planetoid, tables
-from dcgst.datasets.entry import DATASETS, Dataset
+from dcgst.datasets.source import DATASETS, Dataset
 from dcgst.datasets.synthetic import synthetic
 from dcgst.graph import Graph
-from dcgst.io import read
+from dcgst.tables import read
 
 for _name, _counts, _origin, _module in (
     ("cora", (2708, 5278, 1433, 7), "kimiyoung/planetoid", planetoid),

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dcgst.datasets.files import Source, cache_folder, data_folders, find, locate
+from dcgst.datasets.source import Source, cache_folder, data_folders, find, locate
 from dcgst.errors import InputError
+from dcgst.features.components import spectral_features
 from dcgst.files import write_bytes
 from dcgst.graph import Graph
-from dcgst.io.npz import read_npz_arrays
-from dcgst.numerics.spectral import spectral_features
+from dcgst.tables.graph_files import read_npz_arrays
 
 SOURCE = Source(
     "ogbn_arxiv",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dcgst.datasets.files import Source, find, locate
+from dcgst.datasets.source import Source, find, locate
 from dcgst.graph import Graph
-from dcgst.io.npz import read_npz_graph
+from dcgst.tables.graph_files import read_npz_graph
 
 SOURCE = Source(
     "npz",

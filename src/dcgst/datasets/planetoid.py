@@ -1,19 +1,66 @@
-"""Cora, CiteSeer and PubMed from the original ``ind.*`` files (Yang et al., ICML 2016).
-
-https://arxiv.org/abs/1603.08861
-"""
+"""Cora, CiteSeer and PubMed (Yang et al., ICML 2016), and their biased training seeds."""
 
 from __future__ import annotations
 
+import collections
+import pickle
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
-from dcgst.datasets.files import Source, find, locate
-from dcgst.datasets.pickles import read_pickle
+from dcgst.datasets.source import Source, find, locate
 from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN, Graph
+
+
+class _StoredCSR:
+    """Replacement for old SciPy matrices: stores their state and runs no code."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.state = state
+
+    def to_scipy(self) -> sp.csr_array:
+        parts = tuple(self.state[key] for key in ("data", "indices", "indptr"))
+        shape = self.state.get("_shape", self.state.get("shape"))
+        return sp.csr_array(parts, shape=shape)
+
+
+_RECONSTRUCT = np.zeros(0).__reduce__()[0]
+_ALLOWED: dict[tuple[str, str], Any] = {
+    ("scipy.sparse.csr", "csr_matrix"): _StoredCSR,
+    ("scipy.sparse._csr", "csr_matrix"): _StoredCSR,
+    ("numpy", "ndarray"): np.ndarray,
+    ("numpy", "dtype"): np.dtype,
+    ("numpy.core.multiarray", "_reconstruct"): _RECONSTRUCT,
+    ("numpy._core.multiarray", "_reconstruct"): _RECONSTRUCT,
+    ("collections", "defaultdict"): collections.defaultdict,
+    ("__builtin__", "list"): list,
+    ("builtins", "list"): list,
+    ("__builtin__", "set"): set,
+    ("builtins", "set"): set,
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in _ALLOWED:
+            raise pickle.UnpicklingError(f"it refers to {module}.{name}, which is not allowed")
+        return _ALLOWED[module, name]
+
+
+def read_pickle(path: Path) -> Any:
+    """Read a pickle of plain containers, arrays and CSR matrices."""
+    try:
+        with path.open("rb") as file:
+            content = _Unpickler(file, encoding="latin1").load()
+    except (pickle.UnpicklingError, EOFError, ValueError, KeyError, AttributeError, TypeError) as e:
+        raise InputError(f"{path} is not a file of the expected type: {e}") from e
+    return content.to_scipy() if isinstance(content, _StoredCSR) else content
+
 
 SOURCE = Source(
     "planetoid",
@@ -102,3 +149,40 @@ def _test_index(path: Path) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         return np.loadtxt(path, dtype=np.int64)
     except ValueError as error:
         raise InputError(f"{path} must contain one node number per line: {error}") from error
+
+
+SEEDS = Source(
+    "srgnn_seeds",
+    origin="https://github.com/GentleZhu/Shift-Robust-GNNs (folder data)",
+    url="https://github.com/GentleZhu/Shift-Robust-GNNs/raw/457ca2122ca73f3d204ca5b4922900b2952fcc8c/data",
+)
+BLOCK = 20
+BLOCKS = ("cora", "citeseer", "pubmed")
+WHOLE = {"ogbn-arxiv": ("0.01", "0.05")}
+
+
+def released_blocks(dataset: str) -> NDArray[np.int64]:
+    """``(runs, classes, 20)`` node ids: one block per class, sorted by distance from its root."""
+    if dataset not in BLOCKS:
+        known = ", ".join((*BLOCKS, *WHOLE))
+        raise InputError(f"there are no released seeds for {dataset!r}, only for {known}")
+    path = locate(SEEDS, f"localized_seeds_{dataset}.p")
+    try:
+        blocks = np.array(read_pickle(path), dtype=np.int64)
+    except ValueError as error:
+        raise InputError(f"{path} must contain runs of equally long blocks: {error}") from error
+    if blocks.size % (BLOCK * max(1, len(blocks))):
+        raise InputError(
+            f"{path} must contain blocks of {BLOCK} node ids, got shape {blocks.shape}"
+        )
+    return blocks.reshape(len(blocks), -1, BLOCK)
+
+
+def released_sets(dataset: str, rate: float | None) -> Sequence[NDArray[np.int64]]:
+    """One set of training nodes per run; released for a few label rates only."""
+    rates = WHOLE[dataset]
+    name = f"{rate:g}" if rate is not None else ""
+    if name not in rates:
+        raise InputError(f"seeds of {dataset} were released for --rate {' and '.join(rates)} only")
+    runs = read_pickle(locate(SEEDS, f"{dataset}_{name}.p"))
+    return [np.sort(np.fromiter(run, dtype=np.int64)) for run in runs]

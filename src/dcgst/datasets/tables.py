@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from dcgst.datasets.files import Source, find, locate
+from dcgst.datasets.source import Source, find, locate
 from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN, Graph
-from dcgst.io import read
-from dcgst.io.nodes import natural_order
-from dcgst.io.table_files import read_table
+from dcgst.tables import read
+from dcgst.tables.nodes import natural_order
+from dcgst.tables.table import read_table
 
 SOURCE = Source(
     "tables",

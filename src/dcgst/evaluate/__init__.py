@@ -6,6 +6,6 @@ from dcgst.evaluate.calibration import (
     expected_calibration_error,
     reliability,
 )
-from dcgst.evaluate.metrics import accuracy
+from dcgst.evaluate.quality import accuracy
 
 __all__ = ["Calibration", "accuracy", "calibrate", "expected_calibration_error", "reliability"]

@@ -14,7 +14,8 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from dcgst.errors import InputError
-from dcgst.graph.checks import (
+from dcgst.graph.cleaning import (
+    MAX_ROWS,
     UNKNOWN,
     FeatureMatrix,
     check_adjacency,
@@ -24,17 +25,15 @@ from dcgst.graph.checks import (
     check_ids,
     check_labels,
     check_masks,
-    make_read_only,
-)
-from dcgst.graph.cleaning import (
+    checked_csr,
     clean_edges,
     clean_features,
     clean_labels,
     clean_mask,
     features_from_tensor,
+    find_ids,
+    make_read_only,
 )
-from dcgst.graph.csr import MAX_ROWS, checked_csr
-from dcgst.graph.ids import find_ids
 from dcgst.graph.references import ByReference
 
 if TYPE_CHECKING:
@@ -298,3 +297,38 @@ def as_graph(graph: Graph | Data) -> Graph:
         hint = "; use dcgst.fit, or dcgst.read(data).graph" if hasattr(graph, "node_types") else ""
         raise InputError(f"expected a Graph or PyG Data, got {type(graph).__name__}{hint}")
     return Graph.from_pyg(graph)
+
+
+def trusted_graph(
+    *,
+    adjacency: sp.csr_array,
+    features: FeatureMatrix,
+    labels: NDArray[np.int64],
+    class_names: tuple[str, ...],
+    ids: NDArray[Any],
+    name: str,
+    notes: tuple[str, ...],
+    weighted: bool,
+    columns_weighted: bool,
+) -> Graph:
+    """A graph whose parts were validated when they were stored, with its nodes sorted by id.
+
+    Nothing is read, so that memory-mapped arrays can be larger than the memory. Arguments as in
+    :class:`Graph`; ``weighted`` says whether any edge weight differs from one.
+    """
+    graph = object.__new__(Graph)
+    fields = {
+        "adjacency": adjacency,
+        "features": features,
+        "labels": labels,
+        "class_names": class_names,
+        "ids": ids,
+        "masks": {},
+        "name": name,
+        "official": True,
+        "notes": notes,
+        "columns_weighted": columns_weighted,
+    }
+    known = {"weighted": weighted, "id_order": np.arange(len(ids))}
+    graph.__dict__.update(fields, **known)
+    return graph

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from dcgst.errors import InputError
-from dcgst.evaluate.estimate import LEVEL, Estimate
+from dcgst.evaluate.quality import LEVEL, Estimate
 from dcgst.insight.suggestion import label_shift, similarity_space
 from dcgst.runs import Run
 

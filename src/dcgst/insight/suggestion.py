@@ -1,7 +1,8 @@
-"""Suggestion of nodes to label next, so that the labels become representative."""
+"""Nodes to label: a random sample that measures, or those that make labels representative."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +12,84 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dcgst.engine.random import Purpose, derive
 from dcgst.errors import InputError
+from dcgst.features.components import smoothed_components
+from dcgst.features.matrix import row_ranges
 from dcgst.graph import Graph
-from dcgst.insight.shifts import MOST_ROWS
-from dcgst.numerics.arrays import row_ranges
-from dcgst.numerics.components import smoothed_components
+from dcgst.insight.diagnosis import MOST_ROWS
+from dcgst.runs import Run
 from dcgst.shift.cmd import labeled_shift
 from dcgst.shift.ner import entropy
+from dcgst.train.random import Purpose, derive
+
+SUGGESTED = "suggested"
+"""Value of the column ``chosen`` of suggested nodes."""
+
+LABEL = "label"
+"""Name of the column to fill in, if the fit had no label column."""
+
+
+def rows_to_label(
+    run: Run, nodes: Sequence[int], more: Sequence[dict[str, Any]] = ()
+) -> list[dict[str, Any]]:
+    """One record per node for a person to fill in: id, an empty label, the columns of the node.
+
+    Args:
+        run: the run.
+        nodes: the nodes.
+        more: further columns of each node, before those of the table.
+    """
+    id_column, label_column = id_and_label(run)
+    table = {
+        name: values for name, values in run.table.items() if name not in (id_column, label_column)
+    }
+    extra = more or [{}] * len(nodes)
+    return [
+        {
+            id_column: run.graph.ids[node].item(),
+            label_column: "",
+            **own,
+            **{name: values[node] for name, values in table.items() if name not in own},
+        }
+        for node, own in zip(nodes, extra, strict=True)
+    ]
+
+
+def predictions_of(run: Run, nodes: Sequence[int]) -> list[dict[str, Any]]:
+    """Predicted class and its probability of each node."""
+    proba = run.result.proba
+    return [
+        {
+            "predicted": run.graph.class_names[int(proba[node].argmax())],
+            "probability": round(float(proba[node].max()), 3),
+        }
+        for node in nodes
+    ]
+
+
+def id_and_label(run: Run) -> tuple[str, str]:
+    """Names of the id and the label column in tables to fill in."""
+    columns = run.info["columns"]
+    return columns["id"] or "id", columns["label"] or LABEL
+
+
+def draw_audit(run: Run, count: int, *, seed: int = 0) -> NDArray[np.int64]:
+    """Draw nodes without a given label, uniformly at random, in random order.
+
+    More nodes with the same seed start with the same ones.
+
+    Args:
+        run: the run.
+        count: number of nodes.
+        seed: seed of the sample.
+    """
+    order = run.graph.id_order
+    pool = order[run.split.pool[0][order]]
+    if not 1 <= count <= pool.size:
+        raise InputError(f"between 1 and {pool.size} nodes can be audited, got {count}")
+    rng = np.random.default_rng(derive(seed, Purpose.AUDIT))
+    return np.asarray(rng.permutation(pool)[:count])
+
 
 CANDIDATES, TARGETS = 2000, 5000
 """Maximum number of nodes to choose from, and of nodes whose uncertainty is to be covered."""

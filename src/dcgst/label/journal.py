@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from dcgst.errors import InputError, WriteError
-from dcgst.io.labels import RANDOM
+from dcgst.tables.labels import RANDOM
 
 LABEL, SKIP, UNSURE, UNDO, REDO = "label", "skip", "unsure", "undo", "redo"
 DECISIONS = (LABEL, SKIP, UNSURE)

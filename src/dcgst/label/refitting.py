@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from dcgst.engine.training import EpochEnd, StageEnd
+from dcgst.train.training import EpochEnd, StageEnd
 
 BETWEEN_REPORTS = 0.2
 """Seconds between two reports of progress."""

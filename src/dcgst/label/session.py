@@ -13,19 +13,52 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcgst.errors import InputError
-from dcgst.files import next_folder
+from dcgst.files import next_folder, write_rows
 from dcgst.insight import draw_audit, suggest
 from dcgst.insight.comparison import compare
-from dcgst.insight.label_rows import RANDOM, SUGGESTED
-from dcgst.insight.suggestion import CANDIDATES, similarity_space
-from dcgst.io.table import clean_cell
-from dcgst.label.cards import make_card
-from dcgst.label.export import label_rows, write_labels
-from dcgst.label.figures import estimate_of, map_points
-from dcgst.label.journal import LABEL, Journal
-from dcgst.label.layout import landmark_positions, quick_positions
+from dcgst.insight.suggestion import (
+    CANDIDATES,
+    SUGGESTED,
+    id_and_label,
+    similarity_space,
+)
+from dcgst.label.cards import (
+    estimate_of,
+    landmark_positions,
+    make_card,
+    map_points,
+    quick_positions,
+)
+from dcgst.label.journal import LABEL, Journal, LabelState
 from dcgst.label.refitting import Refit
 from dcgst.runs import Run, open_run
+from dcgst.tables.labels import CHOSEN, RANDOM
+from dcgst.tables.table import clean_cell
+
+
+def label_rows(run: Run, state: LabelState) -> list[dict[str, Any]]:
+    """The labels as rows for ``dcgst refit --labels``."""
+    id_column, label_column = id_and_label(run)
+    return [
+        {
+            id_column: node_id,
+            label_column: name,
+            CHOSEN: RANDOM if node_id in state.random else SUGGESTED,
+        }
+        for node_id, name in state.classes.items()
+    ]
+
+
+def write_labels(path: Path, run: Run, journal: Journal) -> Path | None:
+    """Write the labels as a table; without any, remove a table of labels that are undone."""
+    rows = label_rows(run, journal.state)
+    if rows:
+        write_rows(path, rows)
+        return path
+    if journal.events:
+        path.unlink(missing_ok=True)
+    return None
+
 
 SELECTED = "selected"
 """How a node was chosen that a person picked from the map or by search."""

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from dcgst.methods.appnp import APPNP
-from dcgst.methods.core.base import Method
-from dcgst.methods.core.network import NeuralMethod
-from dcgst.methods.core.params import param
-from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.result import Result, results_without_stages
-from dcgst.methods.correct_and_smooth import CorrectAndSmooth
-from dcgst.methods.dcgst.method import DCGST
+from dcgst.methods.base import Method
+from dcgst.methods.dcgst.algorithm import DCGST
 from dcgst.methods.drgst import DRGST
 from dcgst.methods.eerm import EERM
 from dcgst.methods.em import EM
 from dcgst.methods.ensemble import Ensemble
 from dcgst.methods.gaussian_process import GaussianProcess
-from dcgst.methods.gcn import GCN
-from dcgst.methods.label_propagation import LabelPropagation
-from dcgst.methods.m3s import M3S
-from dcgst.methods.majority import Majority
-from dcgst.methods.mlp import MLP
-from dcgst.methods.sign import SIGN
-from dcgst.methods.srgnn import SRGNN
-from dcgst.methods.srgnn_st import SRGNNST
-from dcgst.methods.st import ST
+from dcgst.methods.label_propagation import CorrectAndSmooth, LabelPropagation, Majority
+from dcgst.methods.network import NeuralMethod
+from dcgst.methods.networks import APPNP, GCN, MLP, SIGN
+from dcgst.methods.params import param
+from dcgst.methods.problem import Problem
+from dcgst.methods.result import Result, results_without_stages
+from dcgst.methods.srgnn import SRGNN, SRGNNST
+from dcgst.methods.st import M3S, ST
 from dcgst.registry import Registry, subclass_of
 
 METHODS: Registry[type[Method]] = Registry("method", "dcgst.methods", subclass_of(Method))

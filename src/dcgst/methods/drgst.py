@@ -12,19 +12,18 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from dcgst.engine.random import Purpose, Streams, derive
-from dcgst.engine.training import BestState
-from dcgst.methods.core.network import Network, NeuralMethod, copy_parameters
-from dcgst.methods.core.params import param
-from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.result import Result
-from dcgst.methods.core.self_training import SelfTraining
-from dcgst.methods.core.trace import Selection
-from dcgst.nn.base import Output
-from dcgst.numerics.clusters import group_means
-from dcgst.numerics.sparse import SparseMatrix
+from dcgst.features.components import group_means
+from dcgst.features.sparse import SparseMatrix
+from dcgst.methods.network import Network, NeuralMethod, copy_parameters
+from dcgst.methods.params import param
+from dcgst.methods.problem import Problem
+from dcgst.methods.result import Result, Selection
+from dcgst.methods.self_training import SelfTraining
+from dcgst.nn.backbones import Output
 from dcgst.shift.ner import entropy
 from dcgst.shift.selection import ranks
+from dcgst.train.random import Purpose, Streams, derive
+from dcgst.train.training import BestState
 
 PUBLISHED: dict[str, dict[int, tuple[float, float, float, int]]] = {
     "cora": {

@@ -12,14 +12,14 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from dcgst.engine.random import Purpose, Streams, derive
-from dcgst.engine.training import TrainingLog, cross_entropy, train
-from dcgst.methods.core.network import Network, NeuralMethod, labeled_rows
-from dcgst.methods.core.params import param
-from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.result import Result
+from dcgst.features.sparse import SparseMatrix
+from dcgst.methods.network import Network, NeuralMethod, labeled_rows
+from dcgst.methods.params import param
+from dcgst.methods.problem import Problem
+from dcgst.methods.result import Result
 from dcgst.nn.edge_predictor import Variants
-from dcgst.numerics.sparse import SparseMatrix
+from dcgst.train.random import Purpose, Streams, derive
+from dcgst.train.training import TrainingLog, cross_entropy, train
 
 
 @dataclass(eq=False, kw_only=True)

@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 import torch.nn.functional as F
 from torch import Tensor
 
-from dcgst.methods.core.base import Method
-from dcgst.methods.core.params import param
-from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.result import Result, results_without_stages, with_predictors
-from dcgst.methods.core.storage import storable
-from dcgst.methods.pooling import Prediction, log_pool
-from dcgst.numerics.graph_tensors import NodeTensors
-from dcgst.numerics.softmax import softmax
-from dcgst.numerics.sparse import SparseMatrix
+from dcgst.features.graph_tensors import NodeTensors
+from dcgst.features.shares import softmax
+from dcgst.features.sparse import SparseMatrix
+from dcgst.methods.base import Method
+from dcgst.methods.params import param
+from dcgst.methods.problem import Problem
+from dcgst.methods.result import Result, results_without_stages, with_predictors
+from dcgst.methods.row_models import Prediction, log_pool
+from dcgst.methods.storage import storable
 
 UNLIKELY = -1e4
 """Logit of a class without training labels; finite, so that it can be averaged."""

@@ -10,17 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dcgst.methods.core.base import Method
-from dcgst.methods.core.params import param
-from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.result import (
-    LEFT_OUT,
-    Result,
-    results_without_stages,
-    with_predictors,
-)
-from dcgst.methods.core.storage import storable
-from dcgst.numerics.graph_tensors import NodeTensors
+from dcgst.features.graph_tensors import NodeTensors
+from dcgst.methods.base import Method
+from dcgst.methods.params import param
+from dcgst.methods.problem import Problem
+from dcgst.methods.result import LEFT_OUT, Result, results_without_stages, with_predictors
+from dcgst.methods.storage import storable
 
 # Logarithms of the kernel weights before any label is seen.
 CENTER = {"PageRank": 2.5, "2 hops": 0.5, "degree": -1.0}

@@ -1,18 +1,107 @@
-"""Graphs with several kinds of edges: how much each kind says about the classes."""
+"""Graphs with several relations: how much each says about the classes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
 from dcgst.errors import InputError
-from dcgst.graph import UNKNOWN, Graph
-from dcgst.methods.relation_likelihood import LabelSample
+from dcgst.features.columns import weight_columns
+from dcgst.features.normalize import random_walk, to_features, unit_rows
+from dcgst.features.sparse import SparseMatrix
+from dcgst.graph import UNKNOWN, FeatureMatrix, Graph
+from dcgst.methods.gaussian_process import (
+    KERNEL_LABELS,
+    Kernel,
+    scale_of_logits,
+    spread_over_classes,
+)
+
+STEPS, STRENGTH = 60, 0.3
+"""Steps of the fit of the kernel, and strength of the prior of its weights."""
+
+OTHER_NODES = 400
+"""Nodes besides the labeled ones, by which distances are scaled."""
+
+
+@dataclass(frozen=True)
+class LabelSample:
+    """Labeled nodes and some others, in the order of their ids.
+
+    Attributes:
+        x: ``(n, d)`` weighted features of all nodes, in rows of length one.
+        nodes: positions of the labeled nodes, then of the others.
+        labels: ``(m,)`` class codes of the labeled nodes.
+        num_classes: number of classes.
+    """
+
+    x: sp.csr_array
+    nodes: NDArray[np.int64]
+    labels: Tensor
+    num_classes: int
+
+    @classmethod
+    def of(cls, graph: Graph, labeled: NDArray[np.bool_]) -> LabelSample:
+        order = graph.id_order
+        codes = torch.tensor(np.where(labeled, graph.labels, UNKNOWN)[order])
+        chosen = order[spread_over_classes(codes, graph.num_classes, KERNEL_LABELS).numpy()]
+        others = order[:: max(1, graph.num_nodes // OTHER_NODES)]
+        weighted = weight_columns(to_features(graph.features), graph.columns_weighted)
+        features = unit_rows(weighted)
+        x = features.to_scipy() if isinstance(features, SparseMatrix) else features.numpy()
+        nodes = np.concatenate([chosen, others])
+        return cls(x, nodes, torch.tensor(graph.labels[chosen]), graph.num_classes)
+
+    def log_likelihood(self, matrix: sp.csr_array | None) -> Tensor:
+        """``(m,)`` of each label, predicted by a Gaussian process from all others.
+
+        Args:
+            matrix: the edges; None for features alone.
+        """
+        blocks = {"features": self.x[self.nodes]}
+        degrees = None
+        if matrix is not None:
+            walk = random_walk(matrix).T.tocsr()  # rows sum to one
+            step = walk[self.nodes]
+            blocks |= {"1 hop": step @ self.x, "2 hops": (step @ walk) @ self.x}
+            degrees = torch.tensor(np.log1p(np.diff(matrix.indptr)[self.nodes]))[:, None].float()
+        dense = {name: _centered(block) for name, block in blocks.items()}
+        if degrees is not None and float(degrees.std()) > 0:
+            dense["degree"] = (degrees - degrees.mean()) / degrees.std()
+        return self._left_out(dense)
+
+    def log_likelihood_apart(self, relations: Mapping[str, sp.csr_array]) -> Tensor:
+        """The same with separate features of the neighbors in each relation."""
+        blocks = {"features": self.x[self.nodes]}
+        for name, matrix in relations.items():
+            blocks[f"relation {name}"] = random_walk(matrix).T.tocsr()[self.nodes] @ self.x
+        return self._left_out({name: _centered(block) for name, block in blocks.items()})
+
+    def _left_out(self, blocks: dict[str, Tensor]) -> Tensor:
+        targets = F.one_hot(self.labels, self.num_classes).double()
+        targets = targets - targets.mean(0)
+        kernel = Kernel(blocks, torch.arange(len(self.labels)))
+        kernel.fit(targets, STEPS, STRENGTH)
+        inverse = kernel.matrix().inverse()
+        left_out = targets - (inverse @ targets) / inverse.diagonal()[:, None]
+        log_proba = (scale_of_logits(left_out, self.labels) * left_out).log_softmax(-1)
+        return log_proba[torch.arange(len(self.labels)), self.labels]
+
+
+def _centered(block: Any) -> Tensor:
+    """Rows of length one after centering."""
+    dense = block.toarray() if sp.issparse(block) else np.asarray(block)
+    rows = torch.tensor(dense, dtype=torch.float32)
+    return F.normalize(rows - rows.mean(0), dim=-1)
+
 
 SMALLEST = 0.2
 """Relations with a smaller share of the largest weight are left out."""
@@ -231,3 +320,51 @@ def describe_relation(
     coverage = float((np.diff(matrix.indptr) > 0).mean())
     edges, between = int(matrix.nnz // 2), int(known.sum() // 2)
     return Relation(name, edges, coverage, homophily, by_chance, between, weight)
+
+
+def use_relations(
+    graph: Graph, matrices: Mapping[str, sp.csr_array], relations: Sequence[Relation]
+) -> Graph:
+    """The graph with its kinds of edges weighted, and with the separate features of some of them.
+
+    Args:
+        graph: with the edges of all relations.
+        matrices: ``(n, n)`` symmetric adjacency of each relation of this graph.
+        relations: what was found about the relations in the fit.
+    """
+    combined = combine_relations(
+        matrices, {own.name: own.weight for own in relations}, factors_of(relations)
+    )
+    empty = sp.csr_array(graph.adjacency.shape, dtype=np.float32)
+    apart = {own.name: matrices.get(own.name, empty) for own in relations if own.own_features}
+    features = add_relation_features(graph.features, apart) if apart else graph.features
+    adjacency = graph.adjacency if combined is None else combined
+    return replace(graph, adjacency=adjacency, features=features)
+
+
+def factors_of(relations: Sequence[Relation]) -> dict[str, float] | None:
+    """Factors of the edges of each relation in the fit; None if they are not known."""
+    factors = {own.name: own.factor for own in relations if own.factor is not None}
+    return factors if len(factors) == len(relations) else None
+
+
+def add_relation_features(
+    features: FeatureMatrix, relations: Mapping[str, sp.csr_array]
+) -> FeatureMatrix:
+    """Append the means of the features over the neighbors in each relation.
+
+    Kinds of edges may contradict each other: friends are of the same class, buyers and sellers are
+    not. Their sum is not informative, but methods can learn from separate features. Nothing is
+    learned here, so another graph gets the same columns.
+
+    Args:
+        features: ``(n, d)``.
+        relations: ``(n, n)`` symmetric adjacency of each relation.
+
+    Returns:
+        ``(n, d (1 + number of relations))``.
+    """
+    blocks = [features, *(random_walk(matrix).T @ features for matrix in relations.values())]
+    if sp.issparse(features):
+        return sp.csr_array(sp.hstack(blocks)).astype(np.float32)
+    return np.hstack(blocks).astype(np.float32)

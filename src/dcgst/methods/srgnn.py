@@ -1,4 +1,4 @@
-"""Shift-robust GNN (Zhu et al., NeurIPS 2021, https://arxiv.org/abs/2108.01099)."""
+"""Shift-robust GNN (Zhu et al., NeurIPS 2021), and SR-GNN with self-training."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dcgst.engine.random import Purpose, Streams, derive
-from dcgst.engine.training import TrainingLog, cross_entropy
-from dcgst.methods.core.network import Network, NeuralMethod
-from dcgst.methods.core.params import param
-from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.result import Result
-from dcgst.nn.base import Output
+from dcgst.methods.network import Network, NeuralMethod
+from dcgst.methods.params import param
+from dcgst.methods.problem import Problem
+from dcgst.methods.result import Result
+from dcgst.methods.st import ST
+from dcgst.nn.backbones import Output
 from dcgst.shift.cmd import cmd
 from dcgst.shift.kmm import kmm_weights
 from dcgst.shift.ppr import sparse_ppr_rows
 from dcgst.shift.selection import ranks
+from dcgst.train.random import Purpose, Streams, derive
+from dcgst.train.training import TrainingLog, cross_entropy
 
 SCRIPT: dict[str, Any] = {
     "feature_norm": "row",
@@ -113,3 +114,25 @@ class SRGNN(NeuralMethod):
                 )
             ).float()
         return weights.to(labels.device)
+
+
+@dataclass(eq=False, kw_only=True)
+class SRGNNST(ST, SRGNN):
+    """Self-training in which every network is an SR-GNN.
+
+    Each training draws its own random sample of the pool, as large as the set of all labels,
+    pseudo-labels included.
+    """
+
+    name: ClassVar[str] = "srgnn_st"
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        preset: {"stages": 1, "cmd_weight": 1.0, **settings} if settings else {}
+        for preset, settings in SRGNN.presets.items()
+    }
+
+    stages: int = param(5, "number of stages; each adds an equal part", low=1, high=40)
+    cmd_weight: float = param(0.3, "weight of the CMD", low=0, symbol="λ")
+
+    def train_new(self, labels: Tensor, problem: Problem, stage: int) -> Network:
+        network, _ = self.train_robust(labels, problem, stage)
+        return network

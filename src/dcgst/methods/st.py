@@ -1,22 +1,25 @@
-"""Self-training (Li et al., AAAI 2018, https://arxiv.org/abs/1801.07606)."""
+"""Self-training (Li et al., AAAI 2018), and in several stages (M3S; Sun et al., AAAI 2020)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from dcgst.methods.core.network import Network, NeuralMethod
-from dcgst.methods.core.params import param
-from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.result import Result
-from dcgst.methods.core.self_training import SelfTraining
-from dcgst.methods.core.trace import Selection
-from dcgst.methods.gcn import GCN
-from dcgst.nn.base import Output
+from dcgst.features.components import group_means, k_means
+from dcgst.methods.network import Network, NeuralMethod
+from dcgst.methods.networks import GCN
+from dcgst.methods.params import param
+from dcgst.methods.problem import Problem
+from dcgst.methods.result import Result, Selection
+from dcgst.methods.self_training import SelfTraining
+from dcgst.nn.backbones import Output
 from dcgst.shift.selection import ranks
+from dcgst.train.random import Purpose, Streams, derive
 
 
 @dataclass(eq=False, kw_only=True)
@@ -98,3 +101,42 @@ def most_confident(logits: Tensor, unlabeled: Tensor, quota: Tensor) -> Selectio
         rank=rank,
         selected=unlabeled & (rank < limit),
     )
+
+
+@dataclass(eq=False, kw_only=True)
+class M3S(ST):
+    """Self-training in stages that selects a confident node only if its cluster agrees.
+
+    In each stage all nodes are clustered by their hidden layer. A cluster is assigned the class
+    whose labeled nodes have the nearest mean. The most confident nodes of each class become
+    pseudo-labels if their cluster is of the same class. Pseudo-labels are kept, and a new network
+    is trained.
+    """
+
+    name: ClassVar[str] = "m3s"
+
+    stages: int = param(5, "number of stages; each adds an equal part", low=1, high=40)
+    clusters: int = param(200, "number of clusters", low=1)
+
+    def select(self, output: Output, labels: Tensor, problem: Problem, stage: int) -> Selection:
+        """Select the most confident nodes whose cluster agrees; the score is 1 if it does."""
+        selection = super().select(output, labels, problem, stage)
+        agrees = (
+            self.cluster_labels(output.embedding, labels, problem, stage) == selection.predicted
+        )
+        score = agrees.to(output.embedding.dtype)
+        return replace(selection, selected=selection.selected & agrees, selection_score=score)
+
+    def cluster_labels(
+        self, hidden: Tensor, labels: Tensor, problem: Problem, stage: int
+    ) -> Tensor:
+        """``(R, n)`` the class of each node's cluster."""
+        z = F.normalize(hidden, dim=-1)
+        seeds = [derive(seed, Purpose.CLUSTERING, stage) for seed in problem.seeds]
+        cluster = k_means(z, self.clusters, Streams(seeds, z.device))
+        class_means, class_sizes = group_means(z, labels, problem.num_classes)
+        unlabeled = torch.where(labels < 0, cluster, -1)
+        cluster_means, _ = group_means(z, unlabeled, self.clusters)
+        distance = torch.cdist(cluster_means, class_means)  # (R, clusters, C)
+        distance = distance.masked_fill(class_sizes[:, None] == 0, float("inf"))
+        return distance.argmin(-1).gather(1, cluster)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from dcgst.engine.random import dropout
-from dcgst.nn.appnp import APPNPBackbone
-from dcgst.nn.base import BACKBONES, Backbone, Output
-from dcgst.nn.gat import GATBackbone
-from dcgst.nn.gcn import GCNBackbone
-from dcgst.nn.layers import glorot, project, zeros
-from dcgst.nn.mlp import MLPBackbone
-from dcgst.nn.sage import SAGEBackbone
-from dcgst.nn.sign import SIGNBackbone
+from dcgst.nn.backbones import (
+    BACKBONES,
+    APPNPBackbone,
+    Backbone,
+    GATBackbone,
+    GCNBackbone,
+    MLPBackbone,
+    Output,
+    SAGEBackbone,
+    SIGNBackbone,
+    glorot,
+    project,
+    zeros,
+)
+from dcgst.train.random import dropout
 
 BACKBONES.register("gcn", GCNBackbone)
 BACKBONES.register("gat", GATBackbone)

@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dcgst.engine.random import Streams
-from dcgst.nn.gcn import GCNBackbone
-from dcgst.numerics.normalize import Features, normalize_adjacency
-from dcgst.numerics.sparse import Pattern, SparseMatrix
+from dcgst.features.normalize import Features, normalize_adjacency
+from dcgst.features.sparse import Pattern, SparseMatrix
+from dcgst.nn.backbones import GCNBackbone
+from dcgst.train.random import Streams
 
 
 class EdgePredictor(nn.Module):

@@ -15,17 +15,21 @@ from dcgst.errors import InputError
 from dcgst.evaluate.calibration import Calibration
 from dcgst.files import replacing
 from dcgst.graph import UNKNOWN, Graph
-from dcgst.io import Columns, FeatureEncoder, Input, read_label_table
-from dcgst.io.input import StoreReference
 from dcgst.methods import METHODS, Method, Result
 from dcgst.methods.relations import Relation
-from dcgst.runs import format as folder_format
-from dcgst.runs.columns import ColumnUse
-from dcgst.runs.estimate import RunEstimate, estimate_run
-from dcgst.runs.evaluation import RunEvaluation, evaluate_run, known_classes
-from dcgst.runs.other_graphs import OtherGraph, predict_other
-from dcgst.runs.predictions import Predictions, check_parquet
+from dcgst.runs import folder as folder_format
+from dcgst.runs.apply import OtherGraph, predict_other
+from dcgst.runs.assessment import (
+    RunEstimate,
+    RunEvaluation,
+    estimate_run,
+    evaluate_run,
+    known_classes,
+)
+from dcgst.runs.predictions import ColumnUse, Predictions, check_parquet
 from dcgst.splits import Split
+from dcgst.tables import Columns, FeatureEncoder, Input, read_label_table
+from dcgst.tables.nodes import StoreReference
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dcgst.numerics.sparse import SparseMatrix
+from dcgst.features.sparse import SparseMatrix
 
 _BLOCK = 1 << 22
 """Maximum number of edge logits held at once."""

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dcgst.errors import InputError
-from dcgst.numerics.normalize import normalize_scipy
-from dcgst.numerics.products import spmm
-from dcgst.numerics.sparse import SparseMatrix
+from dcgst.features.normalize import normalize_scipy
+from dcgst.features.sparse import SparseMatrix, spmm
 
 _COLUMNS = 32
 """Rows solved together: few enough to stay in the CPU cache."""

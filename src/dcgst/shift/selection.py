@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dcgst.engine.replay import Repeated
 from dcgst.shift.cmd import WeightedCMD
+from dcgst.train.training import Repeated
 
 STEPS = 50
 """Gradient steps of the relaxed selection; the paper gives no number."""

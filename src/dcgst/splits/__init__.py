@@ -1,8 +1,16 @@
 """Training, validation and pool nodes: given by the user, or drawn by a sampler."""
 
-from dcgst.splits.released import sample_released
-from dcgst.splits.sample import SAMPLERS, Request, Sampler, register_sampler, sample
-from dcgst.splits.samplers import sample_by_degree, sample_by_ppr, sample_uniform
+from dcgst.splits.samplers import (
+    SAMPLERS,
+    Request,
+    Sampler,
+    register_sampler,
+    sample,
+    sample_by_degree,
+    sample_by_ppr,
+    sample_released,
+    sample_uniform,
+)
 from dcgst.splits.split import Split
 
 SAMPLERS.register("uniform", sample_uniform)

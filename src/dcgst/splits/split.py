@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dcgst.engine.random import Purpose, derive
 from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN, Graph
+from dcgst.train.random import Purpose, derive
 
 Mask = NDArray[np.bool_]
 

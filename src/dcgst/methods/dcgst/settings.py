@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dcgst.methods.core.network import NeuralMethod
-from dcgst.methods.core.params import param
-from dcgst.methods.dcgst.candidates import CLASS_BALANCE
-from dcgst.methods.dcgst.representation import REPRESENTATIONS
-from dcgst.nn.base import BACKBONES, Backbone
+from dcgst.methods.dcgst.candidates import CLASS_BALANCE, REPRESENTATIONS
+from dcgst.methods.network import NeuralMethod
+from dcgst.methods.params import param
+from dcgst.nn.backbones import BACKBONES, Backbone
 
 EDGE = "edge predictor"
 SELECTION = "selection"

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from dcgst.features.graph_tensors import NodeTensors
+from dcgst.features.shares import every_kth, mean_probabilities, share_offsets
 from dcgst.graph import UNKNOWN
-from dcgst.methods.core.row_models import Affine, RowModel
-from dcgst.methods.core.storage import storable
 from dcgst.methods.ensemble.members import SMALLEST, MemberFit
-from dcgst.methods.pooling import confidence_scale
-from dcgst.numerics.graph_tensors import NodeTensors
-from dcgst.numerics.shares import every_kth, mean_probabilities, share_offsets
+from dcgst.methods.row_models import Affine, RowModel, confidence_scale
+from dcgst.methods.storage import storable
 from dcgst.shift.selection import ranks
 
 POWER = 4

@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from dcgst.engine.executors import Shared, current_cluster
-from dcgst.engine.random import Purpose, Streams, derive
+from dcgst.features.graph_tensors import NodeTensors
 from dcgst.graph import UNKNOWN
-from dcgst.methods.core.base import Method
-from dcgst.methods.core.problem import Problem
-from dcgst.methods.core.result import Result
-from dcgst.methods.core.row_models import NetworkRows, RowModel
-from dcgst.methods.core.storage import storable, stored
-from dcgst.numerics.graph_tensors import NodeTensors
+from dcgst.methods.base import Method
+from dcgst.methods.problem import Problem
+from dcgst.methods.result import Result
+from dcgst.methods.row_models import NetworkRows, RowModel
+from dcgst.methods.storage import storable, stored
+from dcgst.train.executors import Shared, current_cluster
+from dcgst.train.random import Purpose, Streams, derive
 
 STUDENT = "student"
 """Name of the member that is trained on pseudo-labels of the others."""

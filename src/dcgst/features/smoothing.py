@@ -1,0 +1,281 @@
+"""Features smoothed over the graph by several filters, and reduced to views for EM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dcgst.features.columns import MOST_COLUMNS, ColumnWeights, leading_directions, times
+from dcgst.features.linalg import eigh
+from dcgst.features.normalize import Features, unit_rows
+from dcgst.features.sparse import SparseMatrix, spmm
+
+
+@dataclass(frozen=True)
+class Filter:
+    r"""Personalized PageRank smoothing, :math:`Z_{k+1} = (1-a)\,\hat A Z_k + a\,X`.
+
+    Attributes:
+        teleport: a.
+        hops: number of steps.
+    """
+
+    teleport: float
+    hops: int
+
+    def __call__(self, operator: SparseMatrix, x: Tensor) -> Tensor:
+        z = x
+        for _ in range(self.hops):
+            z = self.step(operator, z, x)
+        return z
+
+    def step(self, operator: SparseMatrix, z: Tensor, x: Tensor) -> Tensor:
+        """One step; the operator may hold some rows only if ``x`` holds the same rows."""
+        product = spmm(operator, z)
+        if product.requires_grad:
+            return (1 - self.teleport) * product + self.teleport * x
+        return product.mul_(1 - self.teleport).add_(x, alpha=self.teleport)
+
+
+REDUCE_BY = Filter(0.1, 2)
+"""Wide features are reduced to the directions of most variance after this filter: what varies
+between neighbors is lost by smoothing anyway."""
+
+SMALLEST_VALUE = 1e-5
+"""Components whose singular value is less than this part of the largest are zero."""
+
+
+class Smoother:
+    """Smoothing of features over a graph, with averaged rows and centered columns.
+
+    Each row is divided by the smoothed constant one, so that it is a weighted mean of features and
+    does not depend on the degrees.
+
+    Args:
+        operator: ``(n, n)`` normalized adjacency, symmetric.
+    """
+
+    def __init__(self, operator: SparseMatrix) -> None:
+        self.operator = operator
+        self.row_sums: dict[Filter, Tensor] = {}
+
+    def means(self, z: Tensor, by: Filter) -> Tensor:
+        """``(n, k)`` weighted means over the nodes around each node."""
+        return by(self.operator, z) / self.sums(by)
+
+    def smooth(self, z: Tensor, by: Filter) -> Tensor:
+        """``(n, k)`` smoothed and centered."""
+        return self.center(self.means(z, by))
+
+    def transposed(self, z: Tensor, by: Filter) -> Tensor:
+        """The transpose of :meth:`smooth`, applied to ``(n, k)`` with connected rows only."""
+        return by(self.operator, self.center(z) * self.connected / self.sums(by))
+
+    def center(self, z: Tensor) -> Tensor:
+        return z - (self.connected * z).sum(0) / self.connected.sum()
+
+    def sums(self, by: Filter) -> Tensor:
+        """``(n, 1)`` the smoothed constant one."""
+        if by not in self.row_sums:
+            ones = torch.ones(self.operator.shape[0], 1, device=self.operator.values.device)
+            self.row_sums[by] = by(self.operator, ones)
+        return self.row_sums[by]
+
+    @cached_property
+    def connected(self) -> Tensor:
+        """``(n, 1)`` one for nodes with neighbors; for all nodes if none has.
+
+        The others do not influence the components: without features in common, each would be a
+        component of its own.
+        """
+        pattern = self.operator.pattern
+        between = pattern.rows[pattern.rows != pattern.indices]
+        found = torch.bincount(between, minlength=self.operator.shape[0]) > 0
+        found = found if bool(found.any()) else ~found
+        return found[:, None].to(self.operator.values.dtype)
+
+    def directions(self, x: Features, by: Filter) -> Tensor:
+        """``(d, k)`` directions of most variance after smoothing, all if d is small."""
+        n, columns = x.shape
+        if columns <= MOST_COLUMNS:
+            return torch.eye(columns, device=self.operator.values.device)
+        return leading_directions(
+            x,
+            min(MOST_COLUMNS, n),
+            lambda z: self.connected * self.smooth(z, by),
+            lambda z: self.transposed(z, by),
+        )
+
+    def reduce(self, x: Features, by: Filter = REDUCE_BY) -> Tensor:
+        """``(n, k)`` dense features with at most :data:`MOST_COLUMNS` columns."""
+        return times(x, self.directions(x, by))
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Directions of most variance of features.
+
+    Attributes:
+        mean: ``(d,)``.
+        values: ``(k,)`` singular values of the centered features, in descending order.
+        right: ``(d, k)`` right singular vectors.
+    """
+
+    mean: Tensor
+    values: Tensor
+    right: Tensor
+
+    @classmethod
+    def fit(cls, rows: Iterable[tuple[Tensor, Tensor]], dimensions: int) -> Basis:
+        """Learn the directions of ``(m, d)`` rows, as far as connected nodes determine them.
+
+        They are the eigenvectors of the small Gram matrix in double precision, which always exist;
+        an SVD of features that are nearly constant after strong smoothing may not converge on a
+        GPU.
+
+        Args:
+            rows: features, and ``(m, 1)`` one for connected nodes, else zero; in several parts.
+            dimensions: maximum number of directions.
+        """
+        nodes, count, total, gram = 0, *(torch.zeros(1, dtype=torch.double) for _ in range(3))
+        for z, connected in rows:
+            kept = (z * connected).double()
+            nodes += len(z)
+            count = count.to(z.device) + connected.double().sum()
+            total = total.to(z.device) + kept.sum(0)
+            gram = gram.to(z.device) + kept.T @ kept
+        mean = total / count
+        squares, vectors = eigh(gram - count * torch.outer(mean, mean))
+        most = min(dimensions, nodes, len(mean))
+        values = squares.clamp_min(0).sqrt().flip(0)[:most]
+        right = vectors.flip(1)[:, :most]
+        return cls(mean.to(z.dtype), values.to(z.dtype), right.to(z.dtype))
+
+    def scores(self, z: Tensor) -> Tensor:
+        """``(m, k)`` rows of the left singular vectors for ``(m, d)`` features."""
+        kept = self.values > SMALLEST_VALUE * self.values[:1]
+        factor = 1 / torch.where(kept, self.values, torch.inf)
+        return (z - self.mean) @ self.right * factor
+
+    def view(self, scores: Tensor, dimensions: int, whitening: float) -> Tensor:
+        """``(m, dimensions)``: :math:`U S^{1-w}`; w is 0 for plain and 1 for white components."""
+        return scores[:, :dimensions] * self.values[:dimensions] ** (1 - whitening)
+
+
+FILTERS = (Filter(0.05, 40), Filter(0.1, 10), Filter(0.1, 4))
+SHAPES = ((16, 0.6), (64, 0.3), (128, 0.5))
+"""Views of smoothed features: number of dimensions and whitening."""
+
+Views = list[Tensor]
+"""``(n, d)`` rows of unit length, all smoothed by the same filter."""
+
+DIMENSIONS = max(dimensions for dimensions, _ in SHAPES)
+
+
+@dataclass(frozen=True)
+class ViewBases:
+    """How views are computed, learned on one graph and applicable to others.
+
+    There are two versions of the features: with weighted columns, and plain.
+
+    Attributes:
+        weights: of the columns.
+        directions: ``(d, k)`` of both versions, to which the features are reduced first.
+        bases: of the smoothed features: for each filter, those of both versions.
+    """
+
+    weights: ColumnWeights
+    directions: Sequence[Tensor]
+    bases: Sequence[Sequence[Basis]]
+
+    def __call__(self, x: Features, operator: SparseMatrix) -> Sequence[Views]:
+        """For each filter, views of both versions in all shapes.
+
+        Args:
+            x: ``(n, d)`` features.
+            operator: ``(n, n)`` normalized adjacency, symmetric.
+        """
+        smoother = Smoother(operator)
+        reduced = [
+            times(version, own)
+            for version, own in zip(_versions(x, self.weights), self.directions, strict=True)
+        ]
+
+        def views_by(number: int) -> Views:
+            bases, by = self.bases[number], FILTERS[number]
+            smoothed = (smoother.means(z, by) for z in reduced)
+            return views_of(bases, [b.scores(z) for b, z in zip(bases, smoothed, strict=True)])
+
+        return OneFilterAtATime(views_by)
+
+
+class OneFilterAtATime(Sequence[Views]):
+    """Views of many nodes: those of the filter that was asked for last are kept.
+
+    Args:
+        compute: returns the views of a filter, by its number.
+    """
+
+    def __init__(self, compute: Callable[[int], Views]) -> None:
+        self.compute, self.number = compute, -1
+        self.last: Views = []
+
+    def __len__(self) -> int:
+        return len(FILTERS)
+
+    def __getitem__(self, number: int) -> Views:  # type: ignore[override]
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        if number != self.number:
+            self.last = []  # frees its memory first
+            self.number, self.last = number, self.compute(number)
+        return self.last
+
+
+def learn_views(
+    x: Features, operator: SparseMatrix, columns_weighted: bool = False
+) -> tuple[ViewBases, list[Views]]:
+    """Learn how to compute views, and the views of the same graph.
+
+    Args:
+        x: ``(n, d)`` features.
+        operator: ``(n, n)`` normalized adjacency, symmetric.
+        columns_weighted: whether the columns have weights already.
+    """
+    smoother, weights = Smoother(operator), ColumnWeights.of(x, columns_weighted)
+    versions = _versions(x, weights)
+    directions = [smoother.directions(version, REDUCE_BY) for version in versions]
+    reduced = [times(version, own) for version, own in zip(versions, directions, strict=True)]
+    learned: list[list[Basis]] = []
+    views: list[Views] = []
+    for by in FILTERS:
+        smoothed = [smoother.means(z, by) for z in reduced]
+        bases = [Basis.fit([(z, smoother.connected)], DIMENSIONS) for z in smoothed]
+        scores = [basis.scores(z) for basis, z in zip(bases, smoothed, strict=True)]
+        learned.append(bases)
+        views.append(views_of(bases, scores))
+    return ViewBases(weights, directions, learned), views
+
+
+def views_of(bases: Sequence[Basis], scores: Sequence[Tensor]) -> Views:
+    """Views of features smoothed by one filter, in all shapes.
+
+    Args:
+        bases: of the weighted and of the plain features.
+        scores: ``(m, k)`` of both.
+    """
+    return [
+        F.normalize(basis.view(own, *shape), dim=-1)
+        for basis, own in zip(bases, scores, strict=True)
+        for shape in SHAPES
+    ]
+
+
+def _versions(x: Features, weights: ColumnWeights) -> list[Features]:
+    """Weighted and plain features, rows of length one."""
+    return [unit_rows(weights(x)), unit_rows(x)]

@@ -1,1 +1,0 @@
-"""What all methods share: settings, problem, self-training state, result, runner."""

@@ -1,0 +1,129 @@
+"""A large graph computes the same as a graph in memory; samples of its nodes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from dcgst.datasets import synthetic
+from dcgst.features import graph_sample
+from dcgst.features import large_graph as module
+from dcgst.features import matrix as arrays
+from dcgst.features.graph_sample import draw_sample
+from dcgst.features.graph_tensors import GraphTensors, known_labels
+from dcgst.features.large_graph import LargeGraph
+from dcgst.features.matrix import Workspace
+from dcgst.features.normalize import scale_rows
+from dcgst.features.smoothing import Filter
+
+
+def scaled(rows):
+    return scale_rows(rows, "l2")
+
+
+def large_of(graph, folder=None) -> LargeGraph:
+    return LargeGraph(
+        graph.features, graph.adjacency, scaled, Workspace(folder, 3), weighted=graph.weighted
+    )
+
+
+@pytest.fixture(params=["dense", "sparse", "constant column"])
+def graph(request, rng, monkeypatch):
+    monkeypatch.setattr(arrays, "ROWS", 32)
+    graph = synthetic(150, 3, features=7, seed=4)
+    if request.param == "sparse":
+        words = sp.random_array((150, 40), density=0.1, rng=rng, dtype=np.float32)
+        return replace(graph, features=sp.csr_array(words))
+    if request.param == "constant column":
+        return replace(graph, features=np.c_[graph.features, np.full(150, 5.3, np.float32)])
+    return graph
+
+
+@pytest.fixture(params=["memory", "files"])
+def large(request, graph, tmp_path) -> LargeGraph:
+    return large_of(graph, None if request.param == "memory" else tmp_path)
+
+
+@pytest.fixture
+def whole(graph) -> GraphTensors:
+    return GraphTensors(scaled(graph.features), graph.adjacency, unscaled=graph.features)
+
+
+def test_the_same_features_by_hops(large, whole):
+    found = large.rows(slice(None)).propagated
+    assert list(found) == list(whole.propagated)
+    for name, expected in whole.propagated.items():
+        # The sign of a component is arbitrary: compare inner products of rows.
+        products = [block[:40] @ block[:40].T for block in (found[name], expected)]
+        torch.testing.assert_close(*products, atol=2e-4, rtol=1e-3)
+
+
+def test_the_same_views(large, whole):
+    for found, expected in zip(large.rows(slice(None)).views, whole.views, strict=True):
+        for own, other in zip(found, expected, strict=True):
+            torch.testing.assert_close(own @ own.T, other @ other.T, atol=2e-3, rtol=1e-3)
+
+
+def test_rows_of_a_range_and_of_positions(large):
+    everything, nodes = large.rows(slice(None)), torch.tensor([149, 3, 3, 77])
+    for own, chosen in ((large.rows(nodes), nodes), (large.rows(slice(9, 70)), slice(9, 70))):
+        for name, block in own.propagated.items():
+            torch.testing.assert_close(block, everything.propagated[name][chosen])
+        torch.testing.assert_close(own.views[1][2], everything.views[1][2][chosen])
+
+
+def test_the_same_smoothed_values(large, whole):
+    labels = torch.full((2, 150), -1)
+    labels[0, :6], labels[1, 50:53] = torch.tensor([0, 1, 2, 0, 1, 2]), torch.tensor([2, 1, 0])
+    given = known_labels(labels, 3)
+    by = Filter(0.1, 5)
+    found, expected = (own.smooth(given, by, "labels") for own in (large, whole))
+    nodes = large.rows(torch.tensor([0, 7, 149]))
+    torch.testing.assert_close(found(nodes), expected(nodes), atol=1e-6, rtol=1e-4)
+    assert found(nodes).shape == (2, 3, 3)
+
+
+def test_a_sample_has_some_neighbors_of_each_node(graph, monkeypatch):
+    monkeypatch.setattr(graph_sample, "NEIGHBORS", 2)
+    large = large_of(graph)
+    chosen = np.array([0, 5, 80, 149])
+    sample = draw_sample(large, chosen)
+    assert not sample.complete
+    assert sample.positions[sample.chosen].tolist() == chosen.tolist()
+    edges = sample.adjacency.to_scipy()
+    degrees = graph.degrees[sample.positions]
+    kept = np.where(sample.chosen, np.minimum(degrees, 2), 0)
+    assert np.diff(edges.indptr).tolist() == kept.tolist()
+    for row, column in zip(*edges.nonzero(), strict=True):
+        assert graph.adjacency[sample.positions[row], sample.positions[column]]
+    factor = np.where(sample.chosen & (kept > 0), degrees / np.maximum(kept, 1), 1)
+    np.testing.assert_allclose(sample.neighbor_factor, factor, rtol=1e-6)
+    scale = 1 / np.sqrt(degrees + 1)
+    row, column = (int(ends[0]) for ends in edges.nonzero())
+    value = sample.normalized.to_scipy()[row, column]
+    assert value == pytest.approx(scale[row] * scale[column], rel=1e-5)
+
+
+def test_a_sample_knows_its_place_in_the_graph(graph):
+    sample = draw_sample(large_of(graph), np.array([3, 90]))
+    labels = torch.full((1, len(sample.positions)), -1)
+    labels[0, sample.chosen] = torch.tensor([1, 2])
+    everywhere = sample.in_graph(labels)
+    assert everywhere.shape == (1, 150)
+    assert everywhere[0, [3, 90]].tolist() == [1, 2]
+    assert (everywhere >= 0).sum() == 2
+    torch.testing.assert_close(
+        torch.as_tensor(sample.propagated["1 hop"]),
+        large_of(graph).rows(sample.nodes).propagated["1 hop"],
+    )
+
+
+def test_wide_features_are_reduced(graph, monkeypatch):
+    monkeypatch.setattr(module, "MOST_COLUMNS", 5)
+    views = large_of(graph).rows(slice(None)).views
+    assert views[0][2].shape == (150, 5)
+    assert bool(views[0][2].isfinite().all())
