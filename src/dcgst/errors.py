@@ -2,8 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
+
+_names: Callable[[str], str] | None = None
+
+
+@contextmanager
+def options_named_by(names: Callable[[str], str]) -> Iterator[None]:
+    """Name options in messages as another program does; the command line uses this."""
+    global _names
+    before, _names = _names, names
+    try:
+        yield
+    finally:
+        _names = before
+
+
+def option(name: str, value: str | bool | None = None) -> str:
+    """An option as the user gives it, for messages: in Python, an argument.
+
+    Example:
+        >>> option("overwrite", True), option("edge_type", "none"), option("label")
+        ('overwrite=True', "edge_type='none'", 'label')
+    """
+    if _names is None:
+        return name if value is None else f"{name}={value!r}"
+    return _names(name) if value is None or value is True else f"{_names(name)} {value}"
 
 
 class InputError(ValueError):

@@ -183,7 +183,7 @@ def test_released_sets_exist_for_some_rates_only(own_data):
     path = own_data / "srgnn_seeds" / "ogbn-arxiv_0.01.p"
     path.write_bytes(pickle.dumps([{3, 1}, {2}], protocol=4))
     assert [nodes.tolist() for nodes in seeds.released_sets("ogbn-arxiv", 0.01)] == [[1, 3], [2]]
-    with pytest.raises(InputError, match=r"--rate 0\.01 and 0\.05 only"):
+    with pytest.raises(InputError, match=r"rate 0\.01 and 0\.05 only"):
         seeds.released_sets("ogbn-arxiv", 0.02)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import re
 from pathlib import Path
 
@@ -43,3 +44,15 @@ def test_links_have_targets(page):
             linked = page.parent / path if path else page
             assert linked.exists(), target
             assert not anchor or anchor in anchors_of(linked), target
+
+
+GLOSSARY = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), re.findall(r"`([a-z_/]+)\.py`(?:: `([\w.]+)`)?", GLOSSARY)
+)
+def test_the_glossary_names_code_that_exists(path, name):
+    found = importlib.import_module(f"dcgst.{path.replace('/', '.')}")
+    for part in name.split(".") if name else ():
+        found = getattr(found, part)

@@ -85,7 +85,7 @@ def test_suggestions_for_a_class(graph):
     values = proba[top, 2]
     assert (np.diff(values) <= 0).all()
     assert values[0] == proba[30:, 2].max()
-    with pytest.raises(InputError, match="--top needs a class"):
+    with pytest.raises(InputError, match="top needs a class"):
         suggest(graph, proba, labeled, 3, top=True)
 
 

@@ -52,7 +52,9 @@ def interrupted(graph, tmp_path_factory):
 @pytest.mark.parametrize("file_name", FILES)
 def test_a_folder_without_its_last_file_is_an_interrupted_run(graph, interrupted, file_name):
     folder = interrupted(file_name)
-    with pytest.raises(InputError, match="contains an interrupted run; continue it with --resume"):
+    with pytest.raises(
+        InputError, match="contains an interrupted run; continue it with resume=True"
+    ):
         open_run(folder)
     with pytest.raises(InputError, match="already contains an interrupted run"):
         fit(graph, folder, DCGST(replicas=2, **QUICK))

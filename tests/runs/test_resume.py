@@ -64,7 +64,7 @@ def test_a_complete_run_is_resumed_without_training(graph, run):
 
 
 def test_a_folder_with_a_run_is_refused(graph, run):
-    with pytest.raises(InputError, match="already contains a run; use --resume to continue it"):
+    with pytest.raises(InputError, match="already contains a run; use resume=True to continue it"):
         fit(graph, run.folder, DCGST(replicas=2, **QUICK))
 
 
@@ -154,7 +154,7 @@ def test_a_damaged_mark_is_named(tmp_path, fingerprint):
     (tmp_path / "run").mkdir()
     prepare(tmp_path / "run", fingerprint(), resume=False, overwrite=False)
     (tmp_path / "run" / "begun.json").write_text("{")
-    with pytest.raises(InputError, match=r"begun.json is damaged .*--overwrite"):
+    with pytest.raises(InputError, match=r"begun.json is damaged .*overwrite=True"):
         prepare(tmp_path / "run", fingerprint(), resume=True, overwrite=False)
     assert not prepare(tmp_path / "run", fingerprint(), resume=False, overwrite=True)
 

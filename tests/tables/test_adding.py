@@ -138,7 +138,7 @@ def test_a_misspelled_class_disappears_when_it_is_corrected(data, table):
 
 
 def test_an_audit_alone_is_nothing_to_train_on(data, table):
-    with pytest.raises(InputError, match="give some of them with --labels instead of --audit"):
+    with pytest.raises(InputError, match="give some of them with labels instead of audit"):
         add_labels(data, audit=[table("one", a="red", b="blue", c="red")])
 
 

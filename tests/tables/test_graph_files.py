@@ -238,7 +238,7 @@ def test_graph_files_accept_no_edge_table_and_no_columns(graph, tmp_path, write_
     torch.save(graph.to_pyg(), tmp_path / "g.pt")
     with pytest.raises(InputError, match=r"g.pt already contains edges; remove the edge table"):
         read(tmp_path / "g.pt", write_tables()[1])
-    with pytest.raises(InputError, match=r"g.pt has no named columns; remove --label"):
+    with pytest.raises(InputError, match=r"g.pt has no named columns; remove label"):
         read(tmp_path / "g.pt", columns=Columns(label="kind"))
 
 

@@ -45,9 +45,9 @@ def test_a_given_column_must_exist(table):
 
 
 def test_a_column_that_cannot_be_guessed_names_the_option(table):
-    with pytest.raises(InputError, match=r"name it with --id; the columns are: a, label"):
+    with pytest.raises(InputError, match=r"name it with id; the columns are: a, label"):
         read_label_table(table("a,label\n1,x\n"))
-    with pytest.raises(InputError, match=r"name it with --label; the columns are: id, b, c"):
+    with pytest.raises(InputError, match=r"name it with label; the columns are: id, b, c"):
         read_label_table(table("id,b,c\n1,x,y\n"))
 
 

@@ -235,7 +235,7 @@ def interrupt(*_):
 def test_nothing_else_is_overwritten(tables, tmp_path):
     out = tmp_path / "g.store"
     import_tables(*tables, out)
-    with pytest.raises(InputError, match="exists already; use --overwrite"):
+    with pytest.raises(InputError, match="exists already; use overwrite=True"):
         import_tables(*tables, out)
     import_tables(*tables, out, overwrite=True)
     (out / "diary.txt").write_text("mine")

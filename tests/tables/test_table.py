@@ -198,7 +198,7 @@ def test_invalid_files_are_errors(read_csv, content, message):
     [(",", "comma"), (";", "semicolon"), ("tab", "tab"), ("|", "vertical bar"), (" ", "space")],
 )
 def test_an_error_for_a_single_column_names_the_delimiter(read_csv, delimiter, name):
-    with pytest.raises(InputError, match=f"with the {name} as delimiter; .* --delimiter"):
+    with pytest.raises(InputError, match=f"with the {name} as delimiter; .* delimiter"):
         read_csv("id:label\na:x\n", delimiter=delimiter)
 
 

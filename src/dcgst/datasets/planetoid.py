@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dcgst.datasets.source import Source, find, locate
-from dcgst.errors import InputError
+from dcgst.errors import InputError, option
 from dcgst.graph import UNKNOWN, Graph
 
 
@@ -183,6 +183,8 @@ def released_sets(dataset: str, rate: float | None) -> Sequence[NDArray[np.int64
     rates = WHOLE[dataset]
     name = f"{rate:g}" if rate is not None else ""
     if name not in rates:
-        raise InputError(f"seeds of {dataset} were released for --rate {' and '.join(rates)} only")
+        raise InputError(
+            f"seeds of {dataset} were released for {option('rate')} {' and '.join(rates)} only"
+        )
     runs = read_pickle(locate(SEEDS, f"{dataset}_{name}.p"))
     return [np.sort(np.fromiter(run, dtype=np.int64)) for run in runs]

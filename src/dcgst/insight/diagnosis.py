@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.stats import binomtest
 from torch import Tensor
 
-from dcgst.errors import InputError
+from dcgst.errors import InputError, option
 from dcgst.evaluate.quality import holm
 from dcgst.features.components import LARGE, smoothed_components
 from dcgst.features.neighbors import Neighbors
@@ -279,7 +279,7 @@ class Diagnosis:
         listed = ", ".join(f"{c.name} ({c.ratio:.1f} times a random sample)" for c in found)
         return (
             f"Labeled nodes differ from all nodes most in the columns: {listed}. Leave out those "
-            "that have nothing to do with the classes (--ignore)"
+            f"that have nothing to do with the classes ({option('ignore')})"
         )
 
     @property
@@ -480,16 +480,16 @@ def _advice(found: Diagnosis) -> list[str]:
     advice = []
     if found.homophilous is False:
         advice.append(
-            "Use the default, --method gp or --method mlp, which do not assume similar neighbors."
+            "Use the default, or the method gp or mlp, which do not assume similar neighbors."
         )
     if found.biased:
-        advice.append("The default counts biased labels less; compare it with --method gcn.")
+        advice.append("The default counts biased labels less; compare it with the method gcn.")
         advice.append(
             "After a fit, label 20 or 30 randomly chosen nodes (dcgst audit): they measure the "
             "accuracy and help most. Choose further nodes with dcgst suggest."
         )
     elif found.nodes < LARGE:  # the default is fitted to a sample of larger graphs
-        advice.append("--method gp is faster than the default, and usually less accurate.")
+        advice.append("The method gp is faster than the default, and usually less accurate.")
     if found.unreached > found.isolated:
         advice.append("Label a node in the larger components that have no label.")
     return advice

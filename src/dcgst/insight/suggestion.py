@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dcgst.errors import InputError
+from dcgst.errors import InputError, option
 from dcgst.features.components import smoothed_components
 from dcgst.features.matrix import row_ranges
 from dcgst.graph import Graph
@@ -184,7 +184,7 @@ def suggest(
         (5, True)
     """
     if top and focus is None:
-        raise InputError("--top needs a class; name it with --class")
+        raise InputError(f"{option('top')} needs a class")
     pool = np.flatnonzero(~labeled)
     eligible = pool if focus is None else pool[_among_likeliest(proba, focus)[pool]]
     most = min(eligible.size, CANDIDATES)
@@ -202,27 +202,31 @@ def suggest(
     before = float((weight * covered).sum())
     choice = greedy_cover(z[candidates], z[targets], weight, covered, count, in_order=top)
     nodes = candidates[choice.selected].tolist()
-    suggestions = [
+    after = labeled.copy()
+    after[nodes] = True
+    shifts = [label_shift(z, mask) for mask in (labeled, after)]
+    suggestions = _describe(choice, nodes, proba, pool.size / len(targets))
+    return Suggestions(suggestions, shifts[0], shifts[1], before, before + sum(choice.gains))
+
+
+def _describe(
+    choice: Choice, nodes: list[int], proba: NDArray[np.float32], pool_per_target: float
+) -> list[Suggestion]:
+    """What is known about each chosen node."""
+    entropies = _uncertainty(proba, nodes).tolist()
+    return [
         Suggestion(
             node,
             predicted=int(proba[node].argmax()),
             probability=float(proba[node].max()),
             entropy=own,
             covers=gain,
-            nodes=round(nearest * pool.size / len(targets)),
+            nodes=round(nearest * pool_per_target),
         )
         for node, own, gain, nearest in zip(
-            nodes,
-            _uncertainty(proba, nodes).tolist(),
-            choice.gains,
-            choice.nearest,
-            strict=True,
+            nodes, entropies, choice.gains, choice.nearest, strict=True
         )
     ]
-    after = labeled.copy()
-    after[nodes] = True
-    shifts = [label_shift(z, mask) for mask in (labeled, after)]
-    return Suggestions(suggestions, shifts[0], shifts[1], before, before + sum(choice.gains))
 
 
 def _uncertainty(proba: NDArray[np.float32], nodes: Any) -> Tensor:

@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from dcgst.errors import InputError, WriteError
+from dcgst.errors import InputError, WriteError, option
 from dcgst.files import rows_to_csv
 from dcgst.label.journal import DECISIONS
 from dcgst.label.session import Session
@@ -190,7 +190,9 @@ def serve(
         try:
             listener.bind((HOST, port))
         except OSError as error:
-            raise InputError(f"port {port} is in use; choose another with --port") from error
+            raise InputError(
+                f"port {port} is in use; choose another with {option('port')}"
+            ) from error
         port = listener.getsockname()[1]
         token = secrets.token_urlsafe(24)
         address = f"http://{HOST}:{port}/?token={token}"

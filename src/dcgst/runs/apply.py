@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dcgst.errors import InputError, UnknownNodeError
+from dcgst.errors import InputError, UnknownNodeError, option
 from dcgst.features.matrix import row_ranges
 from dcgst.graph import UNKNOWN, FeatureMatrix, Graph
 from dcgst.memory import check_memory
@@ -319,7 +319,8 @@ def read_added(
     if not known or separate or columns.directed or timed:
         raise InputError(
             "new nodes can be added to a run that was fitted on a node table in memory, without "
-            "--directed, --edge-time and separate features of kinds of edges; else give tables of "
+            f"{option('directed', True)}, {option('edge_time')} and separate features of kinds "
+            "of edges; else give tables of "
             "all nodes"
         )
     return read_batch(
@@ -362,7 +363,8 @@ def read_other(
             if run.graph.find([error.node_id])[0] < 0:
                 raise
             raise InputError(
-                f"{error}; it is a node of the run: if the tables have new nodes only, use --add"
+                f"{error}; it is a node of the run: if the tables have new nodes only, use "
+                f"{option('add', True)}"
             ) from error
     if (found.encoder is None) != (encoder is None):
         expected = "node and edge tables" if encoder else "a graph with a feature matrix"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dcgst.errors import InputError
+from dcgst.errors import InputError, option
 from dcgst.evaluate.calibration import expected_calibration_error
 from dcgst.evaluate.quality import Estimate, Evaluation, estimate_share, evaluate
 from dcgst.features.matrix import mean_rows
@@ -200,6 +200,6 @@ def prediction_warnings(run: Run) -> list[str]:
             parts = [f"{names[c]} {predicted[c]:.0%}, not {labeled[c]:.0%}" for c in most]
             warnings.append(
                 f"the predicted class shares differ from those of your labels: {'; '.join(parts)}. "
-                f"If you know the true shares, give them: --prior {names[most[0]]}=SHARE"
+                f"If you know the true shares, give them: {option('prior')} {names[most[0]]}=SHARE"
             )
     return warnings

@@ -6,14 +6,14 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from dcgst.errors import InputError, WriteError
+from dcgst.errors import InputError, WriteError, option
 from dcgst.evaluate.calibration import Calibration, calibrate, calibrated_in_fit
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.memory import available_memory, check_memory
@@ -60,7 +60,7 @@ def check_graph(graph: Graph) -> None:
     if graph.num_classes > 20 and counts.max() == 1:
         raise InputError(
             f"each of the {graph.num_classes} classes has a single label; does the label column "
-            "contain names or ids? Set the right column with --label"
+            f"contain names or ids? Set the right column with {option('label')}"
         )
 
 
@@ -159,71 +159,124 @@ def fit(
         ('0', True)
     """
     if resume and overwrite:
-        raise InputError("--resume continues a run and --overwrite replaces it; choose one")
+        raise InputError(
+            f"{option('resume', True)} continues a run and {option('overwrite', True)} replaces "
+            "it; choose one"
+        )
     if isinstance(source, Run):
         model = model or source.new_method()
         source = source.as_input()
-    data = add_labels(read(source), labels, audit)
-    if validate and data.audited:
-        raise InputError("--validate and an audit both choose validation nodes; use one of them")
-    if model is not None and not isinstance(model, Method):
-        raise InputError(
-            f"the model must be a method such as EM(), got {getattr(model, '__name__', model)!r}"
-        )
-    graph = data.graph
-    model = model or METHODS[DEFAULT_METHOD](replicas=default_replicas(graph))
-    check_graph(graph)
-    split = Split.known_labels(graph).hold_out(graph, validate, model.seed)
-    check_split(graph, split)
-    data, relations = weigh(data, split)
-    graph = data.graph
-    model.check()
-    shares_of(model.prior, graph.class_names)  # raises if they are invalid
-    if validate and "train" not in graph.masks and "random_validation" in model.get_params():
-        # Held-out labels are as biased as the others.
-        model = type(model)(**{**model.get_params(), "random_validation": False})
-    check_fit_memory(graph, model, in_store=data.store is not None)
-    if data.store is not None:
-        check_parquet()
-    folder = Path(folder)
-    name = METHODS.name_of(type(model))
-    identity = folder_format.identity(graph, split, name, model.config(), data.store)
-    with _parallel(ray, model), folder_format.locked(folder):
+    job = Job.prepare(add_labels(read(source), labels, audit), model, validate)
+    folder, identity = Path(folder), job.identity()
+    with _parallel(ray, job.model), folder_format.locked(folder):
         if folder_format.prepare(folder, identity, resume=resume, overwrite=overwrite):
-            run = open_run(folder)
-            if spreadsheet and not run.info.get("spreadsheet"):
-                raise InputError(
-                    f"{folder} is complete and was written without --spreadsheet; use --overwrite, "
-                    "or dcgst predict with --spreadsheet"
-                )
-            return run
+            return _complete_run(folder, spreadsheet=spreadsheet)
         try:
-            run = _fit(data, folder, model, split, callbacks)
-            if data.encoder and data.store is None:  # else it would read all features again
-                used = column_use(data.encoder, graph.features, run.result.labels)
-                run.info.update(columns_used=[asdict(column) for column in used])
-            run.info.update(
-                relations=[asdict(relation) for relation in relations],
-                validate=validate,
-                audited=data.audited,
-                spreadsheet=spreadsheet,
-                fingerprint=identity["fingerprint"],
-            )
-            stored = folder_format.Stored(run.info, graph, split, run.result, data.table)
-            metrics = compute_metrics(run)
-            folder_format.write(
-                folder, stored, run.prediction_table, metrics, spreadsheet=spreadsheet
-            )
-            if data.store is not None:  # the file that they were in is removed
-                proba = folder_format.read_probabilities(folder)
-                run = replace(run, result=replace(run.result, proba=proba))
+            run = job.fit(folder, callbacks)
+            run.info.update(spreadsheet=spreadsheet, fingerprint=identity["fingerprint"])
+            return _write(run, job.data)
         except WriteError:  # what was stored so far is still valid
             raise
         except InputError:  # it would fail again: remove what was written
             if not resume:
                 folder_format.remove(folder)
             raise
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is fitted: checked input, method and split.
+
+    Attributes:
+        data: graph and labels, with the weighted sum of the relations.
+        model: the method.
+        split: the known labels, divided into training and validation.
+        relations: what was found about each relation.
+        validate: share of the given labels that are used for validation.
+    """
+
+    data: Input
+    model: Method
+    split: Split
+    relations: list[Relation]
+    validate: float
+
+    @classmethod
+    def prepare(cls, data: Input, model: Method | None, validate: float) -> Job:
+        """Check everything that can be checked before a fit."""
+        if validate and data.audited:
+            raise InputError(
+                f"{option('validate')} and an audit both choose validation nodes; use one of them"
+            )
+        if model is not None and not isinstance(model, Method):
+            raise InputError(
+                "the model must be a method such as EM(), got "
+                f"{getattr(model, '__name__', model)!r}"
+            )
+        model = model or METHODS[DEFAULT_METHOD](replicas=default_replicas(data.graph))
+        check_graph(data.graph)
+        split = Split.known_labels(data.graph).hold_out(data.graph, validate, model.seed)
+        check_split(data.graph, split)
+        data, relations = weigh(data, split)
+        graph = data.graph
+        model.check()
+        shares_of(model.prior, graph.class_names)  # raises if they are invalid
+        if validate and "train" not in graph.masks and "random_validation" in model.get_params():
+            # Held-out labels are as biased as the others.
+            model = type(model)(**{**model.get_params(), "random_validation": False})
+        check_fit_memory(graph, model, in_store=data.store is not None)
+        if data.store is not None:
+            check_parquet()
+        return cls(data, model, split, relations, validate)
+
+    def identity(self) -> dict[str, Any]:
+        """What the same fit has in common with this one."""
+        name = METHODS.name_of(type(self.model))
+        config = self.model.config()
+        return folder_format.identity(self.data.graph, self.split, name, config, self.data.store)
+
+    def fit(self, folder: Path, callbacks: Sequence[Callback]) -> Run:
+        """Fit the method with a checkpoint in a folder, and calibrate its probabilities."""
+        start = time.perf_counter()
+        checkpoint = (folder / folder_format.CHECKPOINT).absolute()  # workers have other folders
+        data = self.data
+        self.model.fit(data.graph, self.split, callbacks=callbacks, checkpoint=checkpoint)
+        seconds = round(time.perf_counter() - start, 1)
+        run = _make_run(folder, data, self.model)
+        if data.encoder and data.store is None:  # else it would read all features again
+            used = column_use(data.encoder, data.graph.features, run.result.labels)
+            run.info.update(columns_used=[asdict(column) for column in used])
+        run.info.update(
+            seconds=seconds,
+            relations=[asdict(relation) for relation in self.relations],
+            validate=self.validate,
+            audited=data.audited,
+        )
+        return run
+
+
+def _complete_run(folder: Path, *, spreadsheet: bool) -> Run:
+    """A run that needs no fit, if its table of predictions was written as requested."""
+    run = open_run(folder)
+    if spreadsheet and not run.info.get("spreadsheet"):
+        raise InputError(
+            f"{folder} is complete and was written without "
+            f"{option('spreadsheet', True)}; use {option('overwrite', True)}, "
+            f"or dcgst predict with {option('spreadsheet', True)}"
+        )
     return run
+
+
+def _write(run: Run, data: Input) -> Run:
+    """Write the run folder."""
+    stored = folder_format.Stored(run.info, data.graph, run.split, run.result, data.table)
+    metrics = compute_metrics(run)
+    spreadsheet = run.info["spreadsheet"]
+    folder_format.write(run.folder, stored, run.prediction_table, metrics, spreadsheet=spreadsheet)
+    if data.store is None:
+        return run
+    proba = folder_format.read_probabilities(run.folder)  # the file they were in is removed
+    return replace(run, result=replace(run.result, proba=proba))
 
 
 def weigh(data: Input, split: Split) -> tuple[Input, list[Relation]]:
@@ -250,19 +303,6 @@ def _parallel(ray: str | None, model: Method) -> Iterator[None]:
         pool.shutdown(wait=False, cancel_futures=True)
         raise
     pool.shutdown()
-
-
-def _fit(
-    data: Input, folder: Path, model: Method, split: Split, callbacks: Sequence[Callback]
-) -> Run:
-    """Fit the method with a checkpoint, and calibrate its probabilities."""
-    start = time.perf_counter()
-    checkpoint = (folder / folder_format.CHECKPOINT).absolute()  # workers have other folders
-    model.fit(data.graph, split, callbacks=callbacks, checkpoint=checkpoint)
-    seconds = round(time.perf_counter() - start, 1)
-    run = _make_run(folder, data, model)
-    run.info.update(seconds=seconds)
-    return run
 
 
 def _make_run(folder: Path, data: Input, model: Method) -> Run:

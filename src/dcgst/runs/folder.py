@@ -32,7 +32,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from dcgst.errors import InputError, UnregisteredError, WriteError
+from dcgst.errors import InputError, UnregisteredError, WriteError, option
 from dcgst.evaluate.calibration import Calibration
 from dcgst.features.graph_tensors import Learned
 from dcgst.features.matrix import row_ranges
@@ -70,6 +70,11 @@ ALWAYS = (CANDIDATE_TABLE, HISTORY, MODELS, PREDICTORS, ARRAYS, METRICS)
 
 FILES = (RUN, *OF_TABLES, *OF_STORE, *ALWAYS, REPORT, BEGUN)
 """All files; ``begun.json`` is removed last, because it marks the folder as a run folder."""
+
+
+def fit_again() -> str:
+    """What to do about a damaged run, for messages."""
+    return f"fit again with {option('overwrite', True)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,14 +206,15 @@ def prepare(folder: Path, identity: Mapping[str, Any], *, resume: bool, overwrit
         elif begun and not resume:
             what = "a run" if RUN in names else "an interrupted run"
             raise InputError(
-                f"{folder} already contains {what}; use --resume to continue it, --overwrite to "
+                f"{folder} already contains {what}; use {option('resume', True)} to continue it, "
+                f"{option('overwrite', True)} to "
                 "replace it, or another folder"
             )
         elif begun:
             if read_json(folder / BEGUN) != identity:
                 raise InputError(
                     f"{folder} was started with another graph, other labels or settings, or by "
-                    "another version; use --overwrite to replace it"
+                    f"another version; use {option('overwrite', True)} to replace it"
                 )
             _remove_temporary(folder)
             if RUN in names:
@@ -260,9 +266,9 @@ def read_json(path: Path) -> dict[str, Any]:
     except InputError:
         raise
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is damaged ({error}); fit again with --overwrite") from error
+        raise InputError(f"{path} is damaged ({error}); {fit_again()}") from error
     if not isinstance(found, dict):
-        raise InputError(f"{path} is damaged (not a JSON object); fit again with --overwrite")
+        raise InputError(f"{path} is damaged (not a JSON object); {fit_again()}")
     return found
 
 
@@ -290,7 +296,7 @@ def verify_digests(folder: Path, info: Mapping[str, Any]) -> None:
     """
     files = info.get("files")
     if info != seal(info) or not isinstance(files, dict):
-        raise InputError(f"{folder / RUN} was changed or damaged; fit again with --overwrite")
+        raise InputError(f"{folder / RUN} was changed or damaged; {fit_again()}")
     expected = {*ALWAYS, *(OF_STORE if info.get("store") else OF_TABLES)}
     optional = ((MODELS, "models"), (PREDICTORS, "predictors"), (NODE_TABLE, "node_columns"))
     for name, key in optional:
@@ -303,7 +309,7 @@ def verify_digests(folder: Path, info: Mapping[str, Any]) -> None:
         try:
             found = digest_of_file(path)
         except InputError as error:
-            raise InputError(f"{error}; restore it, or fit again with --overwrite") from error
+            raise InputError(f"{error}; restore it, or {fit_again()}") from error
         if found == digest:
             continue
         if name in DERIVED:
@@ -313,8 +319,7 @@ def verify_digests(folder: Path, info: Mapping[str, Any]) -> None:
             )
         else:
             raise InputError(
-                f"{path} was changed or damaged since the fit; restore it, or fit again with "
-                "--overwrite"
+                f"{path} was changed or damaged since the fit; restore it, or {fit_again()}"
             )
 
 
@@ -575,7 +580,9 @@ def read(folder: Path) -> Stored:
         raise InputError(f"{folder} is not a run folder: {error}") from error
     if not complete:
         if begun:
-            raise InputError(f"{folder} contains an interrupted run; continue it with --resume")
+            raise InputError(
+                f"{folder} contains an interrupted run; continue it with {option('resume', True)}"
+            )
         raise InputError(f"{folder} is not a run folder: it has no run.json; see dcgst fit")
     info = read_json(folder / RUN)
     if info.get("format") != FORMAT:
@@ -591,7 +598,7 @@ def read(folder: Path) -> Stored:
         raise
     except DAMAGED as error:
         raise InputError(
-            f"{folder} is damaged ({type(error).__name__}: {error}); fit again with --overwrite"
+            f"{folder} is damaged ({type(error).__name__}: {error}); {fit_again()}"
         ) from error
 
 
@@ -636,9 +643,7 @@ def read_node_table(folder: Path) -> dict[str, list[str]]:
         columns = [list(column) for column in zip(*rows, strict=True)]
         return dict(zip(names, columns, strict=True))
     except DAMAGED as error:
-        raise InputError(
-            f"{folder / NODE_TABLE} is damaged ({error}); fit again with --overwrite"
-        ) from error
+        raise InputError(f"{folder / NODE_TABLE} is damaged ({error}); {fit_again()}") from error
 
 
 def read_probabilities(folder: Path) -> NDArray[np.float32]:
@@ -691,7 +696,7 @@ def _open_store(folder: Path, stored: Mapping[str, Any]) -> Input:
     if others:
         raise InputError(
             f"{others[0]} is not the store that {folder} was fitted on: its content differs; put "
-            "the old one back, or fit again with --overwrite"
+            f"the old one back, or {fit_again()}"
         )
     raise InputError(
         f"the graph of {folder} is in the store {paths[0]}, which does not exist; put it back, or "
@@ -735,7 +740,7 @@ def _read_predictors(path: Path, count: int) -> tuple[tuple[RowModel, ...], Lear
     except InputError:
         raise
     except DAMAGED as error:
-        raise InputError(f"{path} is damaged ({error}); fit again with --overwrite") from error
+        raise InputError(f"{path} is damaged ({error}); {fit_again()}") from error
     return tuple(predictors), learned
 
 
@@ -753,5 +758,5 @@ def _read_models(path: Path, configs: Sequence[Mapping[str, Any]]) -> tuple[Back
     except InputError:
         raise
     except DAMAGED as error:
-        raise InputError(f"{path} is damaged ({error}); fit again with --overwrite") from error
+        raise InputError(f"{path} is damaged ({error}); {fit_again()}") from error
     return tuple(networks)

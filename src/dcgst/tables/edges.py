@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dcgst.errors import EmptyTableError, InputError, UnknownNodeError
+from dcgst.errors import EmptyTableError, InputError, UnknownNodeError, option
 from dcgst.graph import FeatureMatrix
 from dcgst.graph.cleaning import MAX_MAGNITUDE
 from dcgst.tables.encoders import SKEWED, days_of
@@ -55,7 +55,10 @@ class EdgeColumns:
 def resolve_edge_columns(columns: Columns, edges: Table) -> EdgeColumns:
     """Return the source, target and weight column, as given or guessed."""
     if (columns.source is None) != (columns.target is None):
-        raise InputError("name both ends of the edges, with --source and --target, or neither")
+        raise InputError(
+            f"name both ends of the edges, with {option('source')} and {option('target')}, or "
+            "neither"
+        )
     source, target, weight = columns.source, columns.target, columns.weight
     if source is None or target is None:
         source, target = _guess_edge_ends(edges)
@@ -74,7 +77,8 @@ def resolve_edge_columns(columns: Columns, edges: Table) -> EdgeColumns:
         if roles.count(name) > 1:
             raise InputError(
                 f"column {name!r} of {edges.path} cannot have two roles; name other columns with "
-                "--source, --target, --weight, --edge-type and --edge-time"
+                f"{option('source')}, {option('target')}, {option('weight')}, "
+                f"{option('edge_type')} and {option('edge_time')}"
             )
     return EdgeColumns(source, target, weight, edge_type, columns.edge_time)
 
@@ -186,7 +190,8 @@ def read_edges(
         unknown_id = ends[0 if pairs[0, row] < 0 else 1][row]
         raise UnknownNodeError(
             f"{edges.where(row)}: no node has the id {unknown_id!r}"
-            f"{_suggest_id(unknown_id, position)}; fix it, or drop such edges with --drop-unknown",
+            f"{_suggest_id(unknown_id, position)}; fix it, or drop such edges with "
+            f"{option('drop_unknown', True)}",
             unknown_id,
         )
     rows = np.flatnonzero(~unknown)
@@ -215,7 +220,7 @@ def read_edges(
         if blank is not None:
             raise InputError(
                 f"{edges.where(int(blank))}: the kind of the edge in column {columns.edge_type!r} "
-                "is missing; fill it in, or use --edge-type none"
+                f"is missing; fill it in, or use {option('edge_type', 'none')}"
             )
         types = np.array([texts[row] for row in rows])
     return Edges(pairs, weights, len(edges) - len(rows), types, tuple(notes), scale)
@@ -246,7 +251,7 @@ def _read_weights(edges: Table, column: str, rows: NDArray[np.int64]) -> NDArray
         raise InputError(
             f"{edges.where(row)}: the edge weight in column {column!r} must be a number that is "
             f"not negative, got {edges.column(column)[row]!r}{others}; fix it, remove the edge, or "
-            "use --weight none to ignore the column"
+            f"use {option('weight', 'none')} to ignore the column"
         )
     return weights
 

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dcgst.errors import InputError
+from dcgst.errors import InputError, option
 from dcgst.graph.cleaning import MAX_MAGNITUDE
 from dcgst.tables import kinds
 from dcgst.tables.kinds import Cells
@@ -618,7 +618,7 @@ def _check_given(table: Table, cells: Cells, column: ColumnEncoder | None, kind:
         raise InputError(
             f"{table.where(row)}: column {cells.name!r} should contain {kind}s, got "
             f"{table.column(cells.name)[row][:40]!r}, and {rows.size - 1:,} other values cannot be "
-            "read either; choose another --kind"
+            f"read either; choose another {option('kind')}"
         )
 
 

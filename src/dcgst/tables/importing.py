@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dcgst.errors import InputError
+from dcgst.errors import InputError, option
 from dcgst.files import write_text
 from dcgst.graph import UNKNOWN
 from dcgst.graph.cleaning import MAX_MAGNITUDE
@@ -365,7 +365,7 @@ def unknown_end(job: Job) -> InputError:
     what = "(the cell is empty)" if unknown is None else repr(unknown)
     return InputError(
         f"{job.plan.edges}, row {place}: no node has the id {what}; fix it, or drop such "
-        "edges with --drop-unknown"
+        f"edges with {option('drop_unknown', True)}"
     )
 
 
@@ -667,8 +667,9 @@ def import_tables(
     notes = describe_node_columns(columns, node_columns)
     if node_columns.label is None and encoder is None:
         notes.append(
-            "Warning: no label column was found; if there is one, name it with --label, else it is "
-            "a feature; or give labels with --labels when you fit"
+            "Warning: no label column was found; if there is one, name it with "
+            f"{option('label')}, else it is "
+            f"a feature; or give labels with {option('labels')} when you fit"
         )
     header = has_header(edge_head, node_head.column(node_columns.id))
     if not header:
@@ -774,7 +775,7 @@ def _prepare(out: Path, plan: Plan, overwrite: bool) -> Path:
     begun = work / "plan.json"
     found = _check_folder(out)
     if files.DESCRIPTION in found and not overwrite:
-        raise InputError(f"{out} exists already; use --overwrite, or another name")
+        raise InputError(f"{out} exists already; use {option('overwrite', True)}, or another name")
     if begun.exists() and not overwrite:
         before = json.loads(begun.read_text(encoding="utf-8"))
         if before["nodes"] != plan.identity()["nodes"] and not (work / "features.json").exists():
@@ -782,7 +783,7 @@ def _prepare(out: Path, plan: Plan, overwrite: bool) -> Path:
         elif before["nodes"] != plan.identity()["nodes"]:
             raise InputError(
                 f"{out} holds an interrupted import of another node table, or with other options; "
-                "use --overwrite to replace it"
+                f"use {option('overwrite', True)} to replace it"
             )
         elif before != plan.identity():  # ids and features stay valid
             for step in ("edges", "digest"):

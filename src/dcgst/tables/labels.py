@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dcgst.errors import InputError
+from dcgst.errors import InputError, option
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.tables.nodes import ID_NAMES, LABEL_NAMES, Columns, Input, find_column, natural_order
 from dcgst.tables.table import Table, read_table
@@ -165,7 +165,7 @@ def add_labels(
     if audits and not (given & ~random).any():
         raise InputError(
             "all labels are of randomly chosen nodes, so there are none to train on; give some of "
-            "them with --labels instead of --audit"
+            f"them with {option('labels')} instead of {option('audit')}"
         )
     if random.any():  # validation nodes that are not random become training nodes
         masks = {**graph.masks, "train": given & ~random, "val": random}

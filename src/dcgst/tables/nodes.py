@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dcgst.errors import InputError
+from dcgst.errors import InputError, option
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.tables.encoders import FeatureEncoder
 from dcgst.tables.kinds import KINDS
@@ -102,7 +102,7 @@ def check_label_column(
     if num_classes > MANY_CLASSES and num_classes > count / 2:
         raise InputError(
             f"{nodes.path}: column {column!r} has {num_classes:,} classes in {count:,} labels, "
-            "most of them once; name the column of the classes with --label"
+            f"most of them once; name the column of the classes with {option('label')}"
         )
 
 
@@ -263,7 +263,7 @@ def feature_columns(columns: Columns, resolved: NodeColumns, nodes: Table) -> li
         if name in not_features:
             raise InputError(
                 f"column {name!r} is the id or label column and cannot be a feature; remove it "
-                "from --features and --kind"
+                f"from {option('features')} and {option('kind')}"
             )
     excluded = not_features.union(columns.ignore)
     return [name for name in names if name not in excluded]
@@ -320,7 +320,7 @@ def _guess_id_column(nodes: Table, edges: Table) -> str:
             return name
     raise InputError(
         f"no column of {nodes.path} can be the id column: none has a different value in every row; "
-        f"name the id column with --id; the columns are: {', '.join(nodes.names[:20])}"
+        f"name the id column with {option('id')}; the columns are: {', '.join(nodes.names[:20])}"
     )
 
 
@@ -344,7 +344,7 @@ def _resolve_label_column(
         if given == id_column:
             raise InputError(
                 f"column {given!r} cannot be both the id and the label column; name another column "
-                "with --id or --label"
+                f"with {option('id')} or {option('label')}"
             )
         return given
     others = [name for name in nodes.names if name != id_column]
@@ -353,7 +353,8 @@ def _resolve_label_column(
     if not needed:
         return None
     raise InputError(
-        f"cannot guess the label column of {nodes.path}; name it with --label; the columns are: "
+        f"cannot guess the label column of {nodes.path}; name it with {option('label')}; the "
+        "columns are: "
         f"{', '.join(others[:20])}"
     )
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dcgst.errors import InputError
+from dcgst.errors import InputError, option
 from dcgst.features.components import spectral_features
 from dcgst.graph import UNKNOWN, FeatureMatrix, Graph, as_graph
 from dcgst.graph.cleaning import clean_edges
@@ -183,7 +183,8 @@ def _load(
         raise InputError(f"{path} already contains edges; remove the edge table {edges}")
     if extension in FEATURE_FILES and columns != Columns():
         raise InputError(
-            f"{path} has no named columns; remove --label and other column options, they apply to "
+            f"{path} has no named columns; remove {option('label')} and other column options, "
+            "they apply to "
             "tables only"
         )
     if extension == ".npz":
@@ -282,7 +283,7 @@ def _relations(edges: Edges, num_nodes: int) -> dict[str, sp.csr_array]:
     if len(names) > MOST_RELATIONS:
         raise InputError(
             f"there are {len(names):,} kinds of edges, at most {MOST_RELATIONS} are possible; name "
-            "another column with --edge-type, or none"
+            f"another column with {option('edge_type')}, or none"
         )
     found = {}
     for name in names:

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 import torch
 from numpy.typing import NDArray
 
-from dcgst.errors import InputError, WriteError
+from dcgst.errors import InputError, WriteError, option
 from dcgst.features.components import spectral_features
 from dcgst.graph import Graph
 from dcgst.tables.table import (
@@ -143,7 +143,8 @@ def _parts_of_password(url: str) -> list[str]:
 
 def _exists(table: str) -> InputError:
     return InputError(
-        f"table {table!r} exists; use --if-exists append or replace, or another --table"
+        f"table {table!r} exists; use {option('if_exists')} append or replace, or another "
+        f"{option('table')}"
     )
 
 

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from dcgst.errors import EmptyTableError, InputError
+from dcgst.errors import EmptyTableError, InputError, option
 from dcgst.graph.cleaning import MAX_MAGNITUDE
 from dcgst.memory import available_memory, check_memory, in_gib
 
@@ -512,8 +512,9 @@ def _decode(path: Path, content: bytes) -> str:
     for scheme, (position, magic) in DATABASES.items():
         if content[position:].startswith(magic):
             raise InputError(
-                f"{path} is a database; write {scheme}:///{path} and two queries, --nodes and "
-                "--edges"
+                f"{path} is a database; write {scheme}:///{path} and two queries, "
+                f"{option('nodes')} and "
+                f"{option('edges')}"
             )
     if 0 in content:
         line = content.count(b"\n", 0, content.index(0)) + 1
@@ -568,7 +569,7 @@ def _check_header(path: Path, names: list[str], delimiter_name: str) -> list[str
     if len(names) == 1:
         raise InputError(
             f"{path} has a single column, {names[0][:60]!r}, with the {delimiter_name} as "
-            "delimiter; if the file has another delimiter, set it with --delimiter"
+            f"delimiter; if the file has another delimiter, set it with {option('delimiter')}"
         )
     names = [name or default for name, default in zip(names, column_names(len(names)), strict=True)]
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 import torch
 
-from dcgst.errors import InputError
+from dcgst.errors import InputError, option
 from dcgst.memory import limit_memory, memory_limit
 
 Value = TypeVar("Value")
@@ -118,7 +118,7 @@ class RayExecutor(Executor):
         try:
             import ray
         except ImportError as error:
-            raise InputError("--ray requires Ray: pip install 'dcgst[ray]'") from error
+            raise InputError(f"{option('ray')} requires Ray: pip install 'dcgst[ray]'") from error
         self._ray, self._refs = ray, set[Any]()
         self._started = not ray.is_initialized()
         if self._started:
@@ -132,7 +132,7 @@ class RayExecutor(Executor):
             except (OSError, ValueError, RuntimeError) as error:
                 raise InputError(
                     f"there is no Ray cluster at {address!r}; start one with `ray start --head`, "
-                    "or use --ray local"
+                    f"or use {option('ray', 'local')}"
                 ) from error
         nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
         cpus = [node["Resources"].get("CPU", 1) for node in nodes if node["Alive"]]
