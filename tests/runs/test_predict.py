@@ -9,7 +9,19 @@ import numpy as np
 import pytest
 import torch
 
-from dcgst import GCN, METHODS, Ensemble, Graph, InputError, fit, open_run, read, synthetic
+from dcgst import (
+    EM,
+    GCN,
+    METHODS,
+    Columns,
+    Ensemble,
+    Graph,
+    InputError,
+    fit,
+    open_run,
+    read,
+    synthetic,
+)
 from dcgst.evaluate.calibration import Calibration
 
 
@@ -173,7 +185,7 @@ def test_tables_are_encoded_as_those_of_the_fit(tables, tmp_path):
 def test_edges_with_unknown_nodes_are_dropped_on_request(tables, tmp_path):
     run = fit(read(*tables), tmp_path / "run", GCN(epochs=2))
     tables[1].write_text("source,target\n1,3\n9,3\n")
-    with pytest.raises(InputError, match="drop-unknown"):
+    with pytest.raises(InputError, match="drop_unknown=True"):
         run.predict(*tables)
     assert len(run.predict(*tables, drop_unknown=True)) == 3
 
@@ -204,3 +216,25 @@ def test_pyg_data_without_features_cannot_predict_on_another_graph(tmp_path):
     run = fit(read(data), tmp_path / "run", GCN(epochs=2))
     with pytest.raises(InputError, match="features of this run were computed from its graph"):
         run.predict(data)
+
+
+def test_row_numbers_as_ids_do_not_name_nodes(tmp_path):
+    """Both tables are numbered from 0; their nodes have nothing to do with each other."""
+
+    def tables(seed):
+        graph = synthetic(80, 2, features=4, seed=seed)
+        nodes, edges = tmp_path / f"n{seed}.csv", tmp_path / f"e{seed}.csv"
+        known = graph.masks["train"]
+        rows = [
+            f"{node},{f'c{graph.labels[node]}' if known[node] else ''},{','.join(map(str, x))}"
+            for node, x in enumerate(np.asarray(graph.features).round(3))
+        ]
+        nodes.write_text("\n".join(["id,label,a,b,c,d", *rows]))
+        ends = [f"{a},{b}" for a, b in zip(*graph.adjacency.nonzero(), strict=True)]
+        edges.write_text("\n".join(["source,target", *ends]))
+        return nodes, edges
+
+    run = fit(read(*tables(0), Columns(label="label")), tmp_path / "run", EM())
+    again, other = (run.predict(*tables(seed)) for seed in (0, 1))
+    assert sum(own["source"] == "given" for own in again) == int(run.split.given.sum())
+    assert not any(own["source"] == "given" for own in other)

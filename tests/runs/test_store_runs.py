@@ -29,6 +29,7 @@ from dcgst.methods import sampling
 from dcgst.methods import sampling as large_predictions
 from dcgst.splits import Split
 from dcgst.tables.importing import import_tables
+from dcgst.tables.store import _digest
 from dcgst.train.executors import in_parallel, open_pool
 from tests.runs.helpers import write_store_tables
 
@@ -140,12 +141,19 @@ def test_a_moved_run_can_be_refitted(run, tables, tmp_path):
         shutil.move(tables / "elsewhere", tables / "g.store")
 
 
+def of_other_content(description: str) -> str:
+    """The description of a store with another digest."""
+    content = {**json.loads(description), "digest": "other"}
+    del content["seal"]
+    return json.dumps({**content, "seal": _digest(content)})
+
+
 def test_of_two_stores_the_one_with_the_same_content_is_opened(run, tables, tmp_path):
     for name in ("run", "g.store"):
         shutil.copytree(tables / name, tmp_path / name)
     path = tables / "g.store" / "store.json"
     content = path.read_text()
-    path.write_text(json.dumps({**json.loads(content), "digest": "other"}))
+    path.write_text(of_other_content(content))
     try:
         assert open_run(tmp_path / "run").store.path == tmp_path / "g.store"
     finally:
@@ -156,7 +164,7 @@ def test_another_store_in_its_place_is_an_error(run, tables, tmp_path):
     for name in ("run", "g.store"):
         shutil.copytree(tables / name, tmp_path / name)
     path = tmp_path / "g.store" / "store.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "digest": "other"}))
+    path.write_text(of_other_content(path.read_text()))
     shutil.move(tables / "g.store", tables / "elsewhere")
     try:
         with pytest.raises(InputError, match=r"is not the store that .* was fitted on"):

@@ -39,7 +39,7 @@ def test_other_shares_than_those_of_the_labels_are_named():
     (line,) = prediction_warnings(run_with(sure(5)))
     assert line == (
         "the predicted class shares differ from those of your labels: fraud 61%, not 25%; ok 39%, "
-        "not 75%. If you know the true shares, give them: --prior fraud=SHARE"
+        "not 75%. If you know the true shares, give them: prior fraud=SHARE"
     )
 
 

@@ -46,7 +46,7 @@ def test_the_label_column_is_guessed_by_its_name(write_tables, name):
 
 def test_a_missing_label_column_is_an_error_only_if_labels_are_needed(write_tables):
     paths = write_tables("id,size,kind\na,1,x\nb,2,y\nc,4,x\n", EDGES)
-    message = r"cannot guess the label column of .*nodes.csv; name it with --label; .*: size, kind$"
+    message = r"cannot guess the label column of .*nodes.csv; name it with label; .*: size, kind$"
     with pytest.raises(InputError, match=message):
         read(*paths)
     assert (read(*paths, labels_needed=False).graph.labels == -1).all()

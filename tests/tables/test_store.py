@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ from dcgst.errors import InputError
 from dcgst.tables import Columns, read
 from dcgst.tables import importing as module
 from dcgst.tables.importing import import_tables
-from dcgst.tables.store import open_store
+from dcgst.tables.store import _digest, digests_of, open_store
 
 
 def write(folder, nodes: str, edges: str):
@@ -107,13 +108,15 @@ def test_one_thousand_nodes_in_small_batches(tmp_path, rng, monkeypatch):
     same(tmp_path / "g.store", paths)
 
 
-def test_sparse_features(tmp_path, rng):
+def sparse_tables(folder, rng):
     words = [f"word{number}" for number in range(200)]
     rows = [f"v{i},{i % 2},{' '.join(rng.choice(words, 5))}" for i in range(150)]
     ends = [f"v{a},v{b}" for a, b in rng.integers(0, 150, (400, 2))]
-    paths = write(
-        tmp_path, "\n".join(["id,label,text", *rows]), "\n".join(["source,target", *ends])
-    )
+    return write(folder, "\n".join(["id,label,text", *rows]), "\n".join(["source,target", *ends]))
+
+
+def test_sparse_features(tmp_path, rng):
+    paths = sparse_tables(tmp_path, rng)
     import_tables(*paths, tmp_path / "g.store")
     assert sp.issparse(open_store(tmp_path / "g.store").graph.features)
     same(tmp_path / "g.store", paths)
@@ -250,11 +253,11 @@ def test_a_damaged_store_is_refused(tables, tmp_path):
     out = tmp_path / "g.store"
     import_tables(*tables, out)
     (out / "indices.bin").write_bytes(b"123")
-    with pytest.raises(InputError, match=r"indices.bin has 3 bytes instead of \d+"):
+    with pytest.raises(InputError, match=r"indices\.bin is damaged"):
         open_store(out)
     import_tables(*tables, out, overwrite=True)
     (out / "labels.npy").unlink()
-    with pytest.raises(InputError, match=r"labels\.npy cannot be read"):
+    with pytest.raises(InputError, match=r"labels\.npy is missing"):
         open_store(out)
     content = json.loads((out / "store.json").read_text())
     (out / "store.json").write_text(json.dumps({**content, "version": 99}))
@@ -274,3 +277,90 @@ def test_tables_without_usable_features(tmp_path):
     paths = write(tmp_path, "id,label\na,1\nb,2\n", "source,target\na,b\n")
     with pytest.raises(InputError, match="no usable feature columns"):
         import_tables(*paths, tmp_path / "g.store")
+
+
+class TestDamage:
+    """Files of a store are verified when it is opened for the first time, and after changes."""
+
+    @pytest.fixture
+    def store(self, tmp_path):
+        """Its features are dense."""
+        nodes = "id,label,size,weight\na,x,1.5,2\nb,y,2,0\nc,,1,7\nd,x,0.5,3\n"
+        tables = write(tmp_path, nodes, "source,target,w\na,b,1\nb,c,0.5\nd,a,2\n")
+        import_tables(*tables, tmp_path / "s.store")
+        return tmp_path / "s.store"
+
+    @pytest.mark.parametrize("which", ["dense", "sparse"])
+    def test_a_flipped_bit_of_any_file_is_an_error_that_names_it(self, store, which, rng):
+        if which == "sparse":
+            tables = sparse_tables(store.parent, rng)
+            store = store.parent / "sparse.store"
+            import_tables(*tables, store)
+        names = sorted(path.name for path in store.iterdir() if path.name != "verified.json")
+        assert len(names) == (9 if which == "sparse" else 7), names
+        for name in names:
+            path = store / name
+            content = path.read_bytes()
+            for position in (0, len(content) // 2, len(content) - 1):
+                damaged = bytearray(content)
+                damaged[position] ^= 0x40
+                path.write_bytes(bytes(damaged))
+                with pytest.raises(InputError, match=name):
+                    open_store(store)
+            path.write_bytes(content)
+        assert open_store(store).graph.num_nodes
+
+    def test_every_entry_of_the_description_is_needed_and_sealed(self, store):
+        path = store / "store.json"
+        text = path.read_text()
+        content = json.loads(text)
+        for key in content:
+            path.write_text(json.dumps({k: v for k, v in content.items() if k != key}))
+            with pytest.raises(InputError, match=r"s\.store"):
+                open_store(store)
+        path.write_text(json.dumps({**content, "name": "other"}))
+        with pytest.raises(InputError, match="it was changed"):
+            open_store(store)
+
+    @pytest.mark.parametrize(
+        ("name", "kind", "value"),
+        [
+            ("indices.bin", np.int32, 5),
+            ("indices.bin", np.int32, -1),
+            ("indptr.bin", np.int32, 99),
+            ("weights.bin", np.float32, np.nan),
+            ("features.bin", np.float32, np.inf),
+        ],
+    )
+    def test_invalid_values_are_errors_even_if_the_digests_fit(self, store, name, kind, value):
+        array = np.fromfile(store / name, kind)
+        array[1] = value
+        array.tofile(store / name)
+        path = store / "store.json"
+        content = json.loads(path.read_text())
+        del content["seal"]
+        content["files"][name] = digests_of(store)[name]
+        content["seal"] = _digest(content)
+        path.write_text(json.dumps(content))
+        with pytest.raises(InputError, match=name):
+            open_store(store)
+
+    def test_only_regular_files_are_read(self, store):
+        for name in ("ids.npy", "indptr.bin", "store.json"):
+            (store / name).rename(store / "kept")
+            os.mkfifo(store / name)
+            with pytest.raises(InputError, match=f"{name} is not a regular file"):
+                open_store(store)
+            (store / name).unlink()
+            (store / "kept").rename(store / name)
+        assert open_store(store)
+
+    def test_files_are_verified_again_only_if_they_changed(self, store, monkeypatch):
+        read = []
+        monkeypatch.setattr("dcgst.tables.store._digest_of_file", lambda path: read.append(path))
+        open_store(store)
+        assert not read, "the import has computed the digests"
+        os.utime(store / "ids.npy", (1, 1))
+        with pytest.raises(InputError, match="it was changed"):
+            open_store(store)
+        assert read

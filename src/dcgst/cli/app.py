@@ -40,6 +40,7 @@ VERBS = {
     "explain": "Explain the predicted class of a node.",
     "suggest": "Suggest which nodes to label next.",
     "report": "Write the HTML report of a run.",
+    "check": "Read all files of a store, a run or a journal of labels, and say what is damaged.",
     "bench": "Measure the accuracy of methods on datasets under one protocol.",
     "reproduce": "Run the experiments of the paper and compare with the published results.",
     "tune": "Search for better settings of a method.",
@@ -52,7 +53,7 @@ VERBS = {
 MODULES = {
     "fit": ("fit", "refit"),
     "label": ("audit", "label", "suggest"),
-    "inspect": ("diagnose", "evaluate", "compare", "explain", "report"),
+    "inspect": ("diagnose", "evaluate", "compare", "explain", "report", "check"),
     "bench": ("bench", "reproduce", "tune", "datasets", "methods"),
     "import_": ("import",),
 }

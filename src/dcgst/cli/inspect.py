@@ -22,16 +22,19 @@ from dcgst.cli.output import (
     progress,
     say,
 )
+from dcgst.errors import InputError
 from dcgst.evaluate.quality import Estimate
 from dcgst.insight import Diagnosis, Explanation, diagnose, explain, write_report
 from dcgst.insight.comparison import Comparison, compare
 from dcgst.insight.explanation import RelatedNode
 from dcgst.insight.report import summary_rows, write_comparison
+from dcgst.label.journal import Journal
 from dcgst.runs import open_run
 from dcgst.runs.assessment import RunEvaluation
 from dcgst.runs.fitting import check_graph
 from dcgst.runs.folder import REPORT
 from dcgst.tables import Input
+from dcgst.tables.store import is_store, open_store
 
 MOST_DIAGNOSED_CLASSES = 20
 """Maximum number of classes to print."""
@@ -364,3 +367,30 @@ def report_command(
     with progress("report", 1.0, quiet=False):
         path = write_report(run, out)
     say(str(path))
+
+
+def check_command(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A store, run folder or journal.")],
+    json: JsonOption = False,
+) -> None:
+    """Read all files of a store, a run or a journal of labels, and say what is damaged.
+
+    A damaged file is an error that names it, and what to do. Nothing is changed.
+    """
+    if is_store(path):
+        with progress("store", 1.0, quiet=json):
+            found = open_store(path, again=True)
+        what, size = "store", f"{found.graph.num_nodes:,} nodes"
+    elif path.is_dir():
+        run = open_run(path)
+        if run.store is not None:
+            open_store(run.store.path, again=True)
+        what, size = "run", f"{run.graph.num_nodes:,} nodes, {len(run.info['files'])} files"
+    elif path.is_file():
+        what, size = "journal", f"{len(Journal(path, repair=False).events):,} events"
+    else:
+        raise InputError(f"{path} is not a store, a run folder or a journal")
+    if json:
+        print_json({"path": str(path), "kind": what, "complete": True})
+    else:
+        say(f"{path}: a complete {what}, {size}.")

@@ -65,10 +65,11 @@ class Journal:
 
     Args:
         path: the file; created with the first event.
+        repair: whether such a line is removed; else it is an error.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, *, repair: bool = True) -> None:
+        self.path, self.repair = path, repair
         self.events: list[Event] = []
         if path.exists():
             self._read()
@@ -148,6 +149,10 @@ class Journal:
                 ) from error
             self.events.append(event)
         if len(complete) < len(content):  # the writing of the last line was interrupted
+            if not self.repair:
+                raise InputError(
+                    f"the last line of {self.path} is not complete; dcgst label repairs it"
+                )
             os.truncate(self.path, len(complete))
 
 

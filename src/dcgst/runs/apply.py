@@ -421,20 +421,27 @@ def known_labels(run: Run, graph: Graph, use_labels: bool) -> NDArray[np.int64]:
 def ids_name_nodes(fitted: Graph, other: Graph, given: NDArray[np.int64]) -> bool:
     """Whether nodes with the same id are the same nodes.
 
-    Ids of tables name nodes. Those of PyG data and npz files are positions: they mean the same only
-    if the graph of the fit has grown, so that the labeled nodes have the features that they had.
+    Ids usually name nodes. Those of PyG data and npz files, and ids of a table from 0 to n - 1, are
+    positions: they mean the same only if the graph of the fit has grown, so that the labeled nodes
+    have the features that they had.
 
     Args:
         fitted: the graph of the fit.
         other: another graph.
         given: the labeled nodes of the fit.
     """
-    positions = fitted.ids.dtype.kind in "iu" and np.array_equal(
-        fitted.ids, np.arange(fitted.num_nodes)
-    )
-    if not positions:
+    if not are_positions(fitted.ids):
         return True
-    if other.num_nodes <= given.max(initial=-1) or other.num_features != fitted.num_features:
+    places = other.find([str(node_id) for node_id in fitted.ids[given].tolist()])
+    if (places < 0).any() or other.num_features != fitted.num_features:
         return False
-    difference = fitted.features[given] - other.features[given]
+    difference = fitted.features[given] - other.features[places]
     return not bool(abs(difference).max() if difference.shape[0] else 0)
+
+
+def are_positions(ids: NDArray[Any]) -> bool:
+    """Whether ids are the numbers from 0 to n - 1, in any order."""
+    texts = ids.astype(str)
+    if not np.char.isdecimal(texts).all() or np.char.str_len(texts).max() > len(str(len(texts))):
+        return False
+    return np.array_equal(np.sort(texts.astype(np.int64)), np.arange(len(texts)))

@@ -709,7 +709,7 @@ def import_tables(
         ids = job.step("ids", lambda: import_ids(job))
         encoded = job.step("features", lambda: import_nodes(job, ids["count"]))
         linked = job.step("edges", lambda: import_edges(job, ids["count"]))
-        checked = job.step("digest", lambda: {"digest": files.digest_of(out)})
+        checked = job.step("digest", lambda: {"files": files.digests_of(out)})
     notes += [*encoded["notes"], *linked["notes"]]
     files.write_description(
         out,
@@ -718,14 +718,14 @@ def import_tables(
         num_entries=linked["num_entries"],
         index=linked["index"],
         num_values=encoded["num_values"],
-        class_names=tuple(encoded["class_names"]),
+        class_names=list(encoded["class_names"]),
         columns=replace(
             columns, **asdict(node_columns), **{**asdict(edge_columns), "edge_type": NO_COLUMN}
         ),
         encoder=FeatureEncoder.from_json(encoded["encoder"]),
         weighted=linked["weighted"],
-        notes=tuple(notes),
-        digest=checked["digest"],
+        notes=list(notes),
+        digests=checked["files"],
     )
     shutil.rmtree(work, ignore_errors=True)
     if out != target:

@@ -294,7 +294,7 @@ def find_column(
         return hint
     for name in matching_names(table.names, standard):
         return name
-    remedy = remedy or f"name it with --{what}"
+    remedy = remedy or f"name it with {option(what)}"
     raise InputError(
         f"cannot guess the {what} column of {table.path}; {remedy}; the columns are: "
         f"{', '.join(table.names[:20])}"
