@@ -9,7 +9,7 @@ import os
 import pytest
 
 from dcgst.errors import InputError
-from dcgst.files import replacing, rows_to_csv, write_bytes, write_rows, write_text
+from dcgst.files import columns_to_csv, replacing, rows_to_csv, write_bytes, write_rows, write_text
 
 
 @pytest.fixture
@@ -132,3 +132,8 @@ def test_csv_values_are_quoted_so_that_they_can_be_read_again(text, tmp_path):
     write_rows(tmp_path / "table.csv", rows)
     with open(tmp_path / "table.csv", newline="", encoding="utf-8") as file:
         assert list(csv.DictReader(file)) == rows
+
+
+def test_names_of_columns_are_escaped_for_spreadsheets():
+    assert columns_to_csv({"=x": [1]}, spreadsheet=True) == "'=x\n1\n"
+    assert columns_to_csv({"=x": [1]}) == "=x\n1\n"

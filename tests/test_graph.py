@@ -234,3 +234,11 @@ class TestPyG:
         assert as_graph(shifted.to_pyg()).num_nodes == 240
         with pytest.raises(InputError, match="expected a Graph or PyG Data, got list"):
             as_graph([1, 2])
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_denormal_features_become_zero(form):
+    features = form(np.array([[1e-40, 1.0], [2.0, -1e-42], [0.0, 1e-37]]))
+    graph = Graph.from_edges([[0, 1], [1, 2]], features)
+    found = graph.features.toarray() if sp.issparse(graph.features) else graph.features
+    assert found.tolist() == np.array([[0, 1], [2, 0], [0, 1e-37]], dtype=np.float32).tolist()

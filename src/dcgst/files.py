@@ -104,7 +104,7 @@ def columns_to_csv(
         >>> columns_to_csv({"id": ["a", "b"], "size": [1, 2]})
         'id,size\na,1\nb,2\n'
     """
-    names = [_clean(name, spreadsheet=False) for name in columns]
+    names = [_clean(name, spreadsheet=spreadsheet) for name in columns]
     cleaned = [_clean_column(values, spreadsheet) for values in columns.values()]
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")

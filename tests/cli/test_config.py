@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 
 import pytest
@@ -105,3 +106,28 @@ def test_warnings_of_the_diagnosis_are_in_the_json(tables, tmp_path):
     done = dcgst("fit", tmp_path / "nodes.csv", edges, *options)
     assert done.code == 0, done.err
     assert any("no edge" in text for text in json.loads(done.out)["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("fit = 3", "fit must be a table"),
+        ("[[fit]]", "fit must be a table"),
+        ("a = " + "[" * 3000 + "]" * 3000, "cannot be read as TOML"),
+        ("fit.seed = " + "9" * 5000, "cannot be read as TOML"),
+        ("a = 1\n" * 200_000, "more than 1,000,000 bytes"),
+    ],
+    ids=["number", "list", "deep", "long number", "large"],
+)
+def test_files_that_are_no_options_are_errors(tmp_path, content, message):
+    path = tmp_path / "c.toml"
+    path.write_text(content)
+    done = dcgst("fit", "n.csv", "--config", path)
+    assert (done.code, message in done.words) == (2, True), done.words
+
+
+def test_only_regular_files_are_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero"):
+        done = dcgst("fit", "n.csv", "--config", path)
+        assert (done.code, "is not a regular file" in done.words) == (2, True)

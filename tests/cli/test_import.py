@@ -182,3 +182,11 @@ def test_a_batch_without_add_is_recognized(files, tmp_path):
     done = dcgst("predict", tmp_path / "run", tmp_path / "new.csv", tmp_path / "links.csv")
     assert done.code == 2
     assert "if the tables have new nodes only, use --add" in done.err
+
+
+def test_a_delimiter_of_two_characters_is_an_error(tmp_path):
+    (tmp_path / "n.csv").write_text("id,label,x\na,p,1\nb,q,2\n")
+    (tmp_path / "e.csv").write_text("source,target\na,b\n")
+    tables = tmp_path / "n.csv", tmp_path / "e.csv"
+    done = dcgst("import", *tables, "--delimiter", "ab", "-o", tmp_path / "s.store")
+    assert (done.code, "the delimiter must be one character" in done.words) == (2, True)

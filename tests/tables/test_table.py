@@ -277,3 +277,14 @@ def test_a_file_of_another_format_is_not_a_parquet_file(tmp_path):
     (tmp_path / "nodes.parquet").write_bytes(b"id,size\na,1\n")
     with pytest.raises(InputError, match=r"nodes.parquet is not a valid Parquet file"):
         read_table(tmp_path / "nodes.parquet")
+
+
+def test_columns_with_several_values_in_a_cell_are_errors(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    kind = arrow.map_(arrow.string(), arrow.int64())
+    column = arrow.array([[("k", 1)], []], type=kind)
+    path = tmp_path / "n.parquet"
+    parquet.write_table(arrow.table({"id": ["a", "b"], "m": column}), path)
+    with pytest.raises(InputError, match=r"column 'm' of .* has type map<"):
+        read_table(path)

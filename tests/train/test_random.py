@@ -90,3 +90,7 @@ def test_the_backward_pass_uses_the_same_mask(monkeypatch):
     monkeypatch.setattr(random, "_BLOCK", 7)
     in_blocks = dropout(x, 0.5, Streams([0, 1]))
     assert torch.equal(in_blocks, dropped)
+
+
+def test_dropout_of_nothing_is_nothing():
+    assert dropout(torch.zeros(2, 0), 0.5, Streams([1, 2])).shape == (2, 0)

@@ -15,6 +15,9 @@ INPUTS = "inputs"
 
 OPTION = "--config"
 
+MOST_BYTES = 1_000_000
+"""Size of the largest file of options that is read."""
+
 
 def expand(arguments: Sequence[str], verbs: Sequence[str]) -> list[str]:
     """Replace ``--config FILE`` after a command by the options in the file.
@@ -70,14 +73,23 @@ def read_options(path: Path, verb: str, replaced: Collection[str] = ()) -> list[
 
 def _content(path: Path, verb: str) -> dict[str, Any]:
     """The options of a command and those of all commands in a file."""
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is not a regular file")
     try:
+        if path.stat().st_size > MOST_BYTES:
+            raise InputError(f"{path} has more than {MOST_BYTES:,} bytes; is it a file of options?")
         content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise InputError(f"{path} does not exist; check the path") from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except InputError:
+        raise
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path} cannot be read as TOML: {error}") from error
     top = {key: value for key, value in content.items() if not isinstance(value, dict)}
-    given = {**top, **content.get(verb, {})}
+    own = content.get(verb, {})
+    if not isinstance(own, dict):
+        raise InputError(f"{path}: {verb} must be a table, [{verb}], got {type(own).__name__}")
+    given = {**top, **own}
     if not given:
         raise InputError(f"{path} has no options of {verb}; add a table [{verb}]")
     return given

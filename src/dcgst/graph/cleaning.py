@@ -356,9 +356,16 @@ def _check_sparse(features: sp.sparray | sp.spmatrix) -> sp.csr_array:
 
 
 def _to_float32(values: Any) -> Any:
-    """Convert to float32; values that do not fit become infinite, which the graph refuses."""
+    """Convert to float32; values that do not fit become infinite, which the graph refuses.
+
+    Denormal numbers become zero: they have few digits, and their inverses are infinite.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
-        return values.astype(np.float32)
+        found = values.astype(np.float32)
+    numbers = found.data if sp.issparse(found) else found
+    denormal = abs(numbers) < np.finfo(np.float32).tiny
+    numbers[denormal] = 0
+    return found
 
 
 def clean_labels(labels: ArrayLike) -> NDArray[np.int64]:

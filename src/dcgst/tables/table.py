@@ -357,6 +357,11 @@ def check_header(names: Sequence[str], path: Path) -> None:
 def _texts(path: Path, name: str, column: Any) -> list[str]:
     """The cells of an Arrow column; as Arrow writes them if Python has no equal type."""
     kind = str(column.type)
+    if kind.startswith("map<"):
+        raise InputError(
+            f"column {name!r} of {path} has type {kind}, which is several values; make a column of "
+            "each, or drop it"
+        )
     if kind in ("string", "large_string", "string_view"):
         return clean_cells(text or "" for text in column.to_pylist())
     try:
@@ -415,10 +420,15 @@ def read_table(path: Path, delimiter: str | None = None, *, header_required: boo
         return _read_folder(path)
     if is_parquet(path):
         return _read_parquet(path)
+    return _read_csv(path, _character(delimiter), header_required)
+
+
+def _character(delimiter: str | None) -> str | None:
+    """The delimiter of a CSV file as a character; None: it is guessed."""
     character = "\t" if delimiter in ("\\t", "tab") else delimiter
-    if character is not None and len(character) != 1:
+    if character is not None and (len(character) != 1 or character in '\r\n"\0'):
         raise InputError(f"the delimiter must be one character or 'tab', got {delimiter!r}")
-    return _read_csv(path, character, header_required)
+    return character
 
 
 def column_names(count: int) -> list[str]:
@@ -444,7 +454,7 @@ def read_head(path: Path, delimiter: str | None = None) -> tuple[Table, str]:
     """
     if is_parquet(path):
         return _head_of_parquet(path), ""
-    character = "\t" if delimiter in ("\\t", "tab") else delimiter
+    character = _character(delimiter)
     with open_file(path) as file:
         start = file.read(len(GZIP))
         file.seek(0)

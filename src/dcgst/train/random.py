@@ -110,7 +110,7 @@ def dropout(x: Tensor, rate: float, streams: Streams | None) -> Tensor:
     The rate is rounded to a multiple of 1/256, and kept values are scaled by the rounded rate.
     """
     threshold = min(round(rate * 256), 255)
-    if streams is None or threshold == 0:
+    if streams is None or threshold == 0 or x.numel() == 0:
         return x
     if len(streams) != x.shape[0]:
         raise ValueError(f"{x.shape[0]} replicas but {len(streams)} random streams")
