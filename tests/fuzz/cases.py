@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import shutil
@@ -15,15 +16,19 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
 from dcgst.runs.folder import digest_of, seal
+from dcgst.tables.store import ARRAYS, _digest
 from tests.fuzz.valid import (
     EDGES,
     NODES,
     arrays,
     interrupted_fit,
     npz,
+    run_of_tables,
     sparse_arrays,
     valid_file,
+    valid_journal,
     valid_run,
+    valid_store,
 )
 from tests.runs.helpers import QUICK
 
@@ -261,6 +266,87 @@ def damaged_checkpoints(draw: Callable[..., Any]) -> Case:
     return Case(files, command, folder=interrupted_fit, expected=expected)
 
 
+STORE_COMMANDS = st.sampled_from(
+    (
+        ("check", "g.store"),
+        ("diagnose", "g.store"),
+        ("fit", "g.store", "-o", "out", "--no-report", "--method", "lp", "--replicas", "1"),
+    )
+)
+
+
+@st.composite
+def damaged_stores(draw: Callable[..., Any]) -> Case:
+    """A store with a damaged file; in half of the cases the digests fit the damage."""
+    names = sorted(path.name for path in valid_store().iterdir())
+    name = draw(st.sampled_from(names))
+    content = draw(damaged((valid_store() / name).read_bytes()))
+    files = {f"g.store/{name}": content}
+    if draw(st.booleans()) and name in ARRAYS:
+        files |= store_with({"files": {name: hashlib.sha256(content).hexdigest()}})
+    return Case(files, draw(STORE_COMMANDS), folder=valid_store)
+
+
+@st.composite
+def changed_stores(draw: Callable[..., Any]) -> Case:
+    """A store in whose description an entry is replaced or missing; the digest of it fits."""
+    content = json.loads((valid_store() / "store.json").read_text())
+    key = draw(st.sampled_from(sorted(content)))
+    value = draw(st.one_of(st.just(None), JSON_VALUES, st.integers(-2, 20)))
+    return Case(store_with({key: value}), draw(STORE_COMMANDS), folder=valid_store)
+
+
+def store_with(changes: dict[str, Any]) -> dict[str, bytes]:
+    """The description of the valid store with changed entries, sealed; None removes an entry."""
+    content = json.loads((valid_store() / "store.json").read_text())
+    del content["seal"]
+    for key, value in changes.items():
+        if isinstance(value, dict) and isinstance(content.get(key), dict):
+            content[key] |= value
+        elif value is None:
+            content.pop(key, None)
+        else:
+            content[key] = value
+    text = json.dumps({**content, "seal": _digest(content)})
+    return {"g.store/store.json": text.encode(), "g.store/verified.json": b""}
+
+
+CONFIG = b"""label = "label"
+[fit]
+inputs = ["nodes.csv", "edges.csv"]
+out = "out"
+method = "em"
+seed = 3
+no-report = true
+set = ["epochs=2"]
+"""
+
+
+@st.composite
+def damaged_configs(draw: Callable[..., Any]) -> Case:
+    """A damaged file of options."""
+    files = {"nodes.csv": NODES, "edges.csv": EDGES, "c.toml": draw(damaged(CONFIG))}
+    return Case(files, ("fit", "--config", "c.toml", "--method", "lp"))
+
+
+@st.composite
+def damaged_journals(draw: Callable[..., Any]) -> Case:
+    """A damaged journal of labels."""
+    files = {"labels.jsonl": draw(damaged(valid_journal()))}
+    return Case(files, ("check", "labels.jsonl"))
+
+
+@st.composite
+def other_graphs(draw: Callable[..., Any]) -> Case:
+    """Damaged tables of another graph, predicted by a run."""
+    name = draw(st.sampled_from(("nodes.csv", "edges.csv")))
+    files = {"nodes.csv": NODES, "edges.csv": EDGES}
+    files[name] = draw(damaged(files[name]))
+    more = draw(st.sampled_from(((), ("--use-labels",), ("--drop-unknown",), ("--add",))))
+    command = ("predict", "run", "nodes.csv", "edges.csv", "-o", "p.csv", *more)
+    return Case(files, command, folder=run_of_tables)
+
+
 STRATEGIES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "tables": tables,
     "csv": damaged_csv,
@@ -272,4 +358,9 @@ STRATEGIES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "run": damaged_runs,
     "run entries": changed_runs,
     "checkpoint": damaged_checkpoints,
+    "store": damaged_stores,
+    "store entries": changed_stores,
+    "config": damaged_configs,
+    "journal": damaged_journals,
+    "other graph": other_graphs,
 }

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from dcgst import DCGST, Columns, fit, read
+from dcgst import DCGST, EM, Columns, fit, read
 from dcgst.files import rows_to_csv
+from dcgst.label.journal import Journal
+from dcgst.tables.importing import import_tables
 from dcgst.train.training import StageEnd
 from tests.runs.helpers import QUICK, small_graph
 
@@ -85,6 +87,40 @@ def valid_run() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="fuzz-")) / "run"
     fit(small_graph(40), folder, DCGST(**QUICK))
     return folder
+
+
+@cache
+def valid_store() -> Path:
+    """A store; it exists as long as the process."""
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
+    for name, content in (("nodes.csv", NODES), ("edges.csv", EDGES)):
+        (folder / name).write_bytes(content)
+    columns = Columns(label="label")
+    import_tables(folder / "nodes.csv", folder / "edges.csv", folder / "g.store", columns)
+    return folder / "g.store"
+
+
+@cache
+def run_of_tables() -> Path:
+    """A run that was fitted to the valid tables; it exists as long as the process."""
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
+    for name, content in (("nodes.csv", NODES), ("edges.csv", EDGES)):
+        (folder / name).write_bytes(content)
+    data = read(folder / "nodes.csv", folder / "edges.csv", Columns(label="label"))
+    fit(data, folder / "run", EM())
+    return folder / "run"
+
+
+@cache
+def valid_journal() -> bytes:
+    """A journal with labels, skips, and one that was taken back."""
+    with tempfile.TemporaryDirectory() as folder:
+        journal = Journal(Path(folder) / "labels.jsonl")
+        for number in range(4):
+            journal.decide("label", "someone", [f"n{number}"], "x")
+        journal.undo("someone")
+        journal.decide("skip", "someone else", ["n7"])
+        return journal.path.read_bytes()
 
 
 RESUMED = DCGST(**QUICK)

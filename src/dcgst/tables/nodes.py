@@ -140,7 +140,6 @@ def natural_order(text: str) -> tuple[list[tuple[float, str]], str]:
 
 ID_NAMES = ("id", "node_id", "nodeid", "node", "key", "name")
 LABEL_NAMES = ("label", "class", "y", "target", "labels", "category")
-KINDS_BEFORE = ("number", "category", "text")
 
 
 @dataclass(frozen=True)
@@ -205,10 +204,8 @@ class Columns:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Columns:
-        """Restore from ``dataclasses.asdict``; version 0.1 stored a list of columns by kind."""
-        values = {key: value for key, value in stored.items() if key not in KINDS_BEFORE}
-        before = {name: kind for kind in KINDS_BEFORE for name in stored.get(kind) or ()}
-        return cls(**{"kinds": before, **values})
+        """Restore from ``dataclasses.asdict``."""
+        return cls(**stored)
 
 
 @dataclass(frozen=True)

@@ -303,7 +303,17 @@ def _description(folder: Path) -> dict[str, Any]:
         )
     if content.pop("seal", None) != _digest(content):
         raise _damaged(path, "it was changed")
+    texts = [content.get("name"), *_list(content.get("notes")), *_list(content.get("class_names"))]
+    if not all(isinstance(text, str) for text in texts):
+        raise _damaged(path, "a text is missing")
+    if not isinstance(content.get("weighted"), bool):
+        raise _damaged(path, "weighted must be true or false")
     return content
+
+
+def _list(value: Any) -> list[Any]:
+    """The items of a list; [None] if it is none."""
+    return value if isinstance(value, list) else [None]
 
 
 def _check_regular(path: Path) -> None:
@@ -463,7 +473,9 @@ def _load(path: Path, count: int) -> NDArray[Any]:
     _check_regular(path)
     try:
         array: NDArray[Any] = np.load(path, mmap_mode="r")
-    except (OSError, ValueError, SyntaxError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever the parser of the header raises
         raise InputError(f"{path} cannot be read: {error}; import the tables again") from error
     if array.shape != (count,):
         raise InputError(f"{path} has {array.shape} values; import the tables again")
