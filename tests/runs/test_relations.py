@@ -84,7 +84,6 @@ def test_runs_without_relations_use_all_edges(case, tmp_path):
     columns = Columns(edge_type="none")
     plain = fit(read(case.nodes, case.edges, columns), tmp_path / "run", GCN(epochs=2, hidden=4))
     assert plain.relations == []
-    plain.info["columns"]["edge_type"] = None  # as version 0.1 stored it
     assert len(plain.predict(case.nodes, case.edges)) == 2000
 
 

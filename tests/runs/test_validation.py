@@ -14,7 +14,8 @@ from dcgst.methods.storage import check_sizes
 from dcgst.runs.folder import check_arrays, check_info
 
 GRAPH = Graph.from_edges([[0], [1]], np.eye(2), [0, 1])
-COLUMN = {"name": "size", "kind": "number", "mean": -3.5, "std": 0.5, "values": [], "idf": []}
+COLUMN = {"name": "size", "kind": "number", "form": "", "mean": -3.5, "std": 0.5}
+WORDS = {"name": "size", "kind": "text", "form": "words", "values": [], "idf": []}
 
 
 def make_info(**changes):
@@ -53,8 +54,8 @@ def make_arrays(**changes):
         {"encoder": None},
         {"columns": {"features": None}},
         {"seconds": 0},
-        {"encoder": [{**COLUMN, "kind": "category", "values": ["a"]}]},
-        {"encoder": [{**COLUMN, "kind": "text", "values": ["a", "b"], "idf": [1.0, 2.5]}]},
+        {"encoder": [{**WORDS, "kind": "category", "form": "value", "values": ["a"]}]},
+        {"encoder": [{**WORDS, "values": ["a", "b"], "idf": [1.0, 2.5]}]},
         {"method": "of another package", "settings": {"unknown": 1}},
     ],
 )
@@ -90,10 +91,10 @@ def test_the_time_may_be_missing():
         ({"encoder": [{**COLUMN, "mean": float("-inf")}]}, "mean of size is -inf"),
         ({"encoder": [{**COLUMN, "std": 0.0}]}, "std of size is 0.0"),
         ({"encoder": [{**COLUMN, "kind": "color"}]}, "the encoder of size has kind 'color'"),
-        ({"encoder": [{**COLUMN, "kind": "text", "values": [1]}]}, "values of size is int"),
-        ({"encoder": [{**COLUMN, "kind": "text", "idf": [-1]}]}, "idf of size is -1"),
+        ({"encoder": [{**WORDS, "values": [1]}]}, "values of size is int"),
+        ({"encoder": [{**WORDS, "idf": [-1]}]}, "idf of size is -1"),
         (
-            {"encoder": [{**COLUMN, "kind": "text", "values": ["a"], "idf": [1.0, 1.0]}]},
+            {"encoder": [{**WORDS, "values": ["a"], "idf": [1.0, 1.0]}]},
             "another number of words and idf",
         ),
         ({"settings": {"steps": 0}}, "steps"),

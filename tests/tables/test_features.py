@@ -49,44 +49,6 @@ def test_a_missing_column_is_an_error():
         encoder.transform(make_table(x=["1", "2"]))
 
 
-STORED = [
-    {"name": "year", "kind": "number", "mean": 4.0, "std": 2.0, "values": [], "idf": []},
-    {"name": "on", "kind": "flag", "mean": 0.0, "std": 1.0, "values": [], "idf": []},
-    {
-        "name": "city",
-        "kind": "category",
-        "mean": 0.0,
-        "std": 1.0,
-        "values": ["Oslo", "Rome"],
-        "idf": [],
-    },
-    {
-        "name": "about",
-        "kind": "text",
-        "mean": 0.0,
-        "std": 1.0,
-        "values": ["cat", "dog"],
-        "idf": [1.5, 1.25],
-    },
-]
-"""An encoder as version 0.1 stored it in run.json."""
-
-
-def test_encoders_of_version_0_1_can_be_read():
-    encoder = FeatureEncoder.from_json(STORED)
-    assert encoder.columns == (
-        NumberEncoder("year", "number", mean=4, std=2),
-        FlagEncoder("on", "flag"),
-        TokenEncoder("city", "category", "value", values=("Oslo", "Rome")),
-        TokenEncoder("about", "text", "words", values=("cat", "dog"), idf=(1.5, 1.25)),
-    )
-    for column in encoder.columns:
-        column.check()
-    table = make_table(year=["6", ""], on=["1", ""], city=["Rome", "?"], about=["a cat", "dog"])
-    expected = [[1, 1, 0, 1, 1, 0], [0, 0, 0, 0, 0, 1]]
-    np.testing.assert_allclose(encoder.transform(table), expected)
-
-
 @pytest.mark.parametrize(
     ("kind", "field", "value"),
     [

@@ -390,31 +390,20 @@ ENCODERS: dict[str, type[ColumnEncoder]] = {
 }
 """The class that encodes each kind."""
 
-FORMS_BEFORE = {kinds.CATEGORY: "value", kinds.TEXT: "words"}
-"""Forms of encoders stored by version 0.1."""
-
 
 def from_json(stored: Mapping[str, Any]) -> ColumnEncoder:
-    """Restore an encoder from :meth:`ColumnEncoder.to_json`, or from a file of version 0.1."""
+    """Restore an encoder from :meth:`ColumnEncoder.to_json`."""
     if stored["kind"] not in ENCODERS:
         raise ValueError(f"the encoder of {stored.get('name')} has kind {stored['kind']!r}")
     kind: type[Any] = ENCODERS[stored["kind"]]
-    names = {field.name for field in fields(kind)}
-    values = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in stored.items()
-        if key in names
-    }
-    values.setdefault("form", FORMS_BEFORE.get(stored["kind"], ""))
-    restored: ColumnEncoder = kind(**values)
+    restored: ColumnEncoder = kind(
+        **{key: tuple(own) if isinstance(own, list) else own for key, own in stored.items()}
+    )
     return restored
 
 
 DENSE = 0.5
 """Features with a larger share of nonzero entries are dense, and so are those of numbers alone."""
-
-DENSE_BEFORE = 0.1
-"""The same in version 0.1."""
 
 
 @dataclass(frozen=True)
@@ -426,7 +415,6 @@ class FeatureEncoder:
     Args:
         columns: one encoder per column, in the order of the features.
         notes: for the user, how each column is encoded or why it is not used.
-        dense: features with a larger share of nonzero entries are dense.
 
     Example:
         >>> from pathlib import Path
@@ -442,7 +430,6 @@ class FeatureEncoder:
 
     columns: tuple[ColumnEncoder, ...]
     notes: tuple[str, ...] = field(default=(), compare=False)
-    dense: float = DENSE
 
     @property
     def width(self) -> int:
@@ -485,7 +472,7 @@ class FeatureEncoder:
     def is_sparse(self, matrix: sp.csr_array) -> bool:
         """Whether features stay sparse."""
         texts = any(isinstance(column, TokenEncoder) for column in self.columns)
-        return texts and bool(matrix.nnz < self.dense * matrix.shape[0] * matrix.shape[1])
+        return texts and bool(matrix.nnz < DENSE * matrix.shape[0] * matrix.shape[1])
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the encoder as it is stored in ``run.json``: one object per column."""
@@ -493,11 +480,8 @@ class FeatureEncoder:
 
     @classmethod
     def from_json(cls, columns: Iterable[Mapping[str, Any]]) -> FeatureEncoder:
-        """Restore an encoder from the output of :meth:`to_json`, or from a file of version 0.1."""
-        stored = list(columns)
-        before = any("weight" not in column for column in stored)
-        restored = tuple(from_json(column) for column in stored)
-        return cls(restored, dense=DENSE_BEFORE if before else DENSE)
+        """Restore an encoder from the output of :meth:`to_json`."""
+        return cls(tuple(from_json(column) for column in columns))
 
 
 MAX_VALUES = 1000
