@@ -18,7 +18,7 @@ help:
 	@echo "make results  run missing experiments of the paper, update result pages and figures"
 	@echo "make package  build wheel and source distribution into dist/"
 	@echo "make mutants  change the code in 200 ways and report which changes no test detects"
-	@echo "make fuzz     run 10,000 generated and damaged inputs and report how each ended"
+	@echo "make fuzz     run 15,000 generated and damaged inputs and report how each ended"
 	@echo "make clean    remove the environment, caches and build results"
 
 demo: $(VENV)/.ready

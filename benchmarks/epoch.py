@@ -4,7 +4,7 @@ Both models have two layers, the same widths, dropout on the input and the hidde
 
 - ``ratio`` compares training steps alone.
 - ``ratio_with_validation`` adds a validation after each step. PyG evaluates the whole graph; our
-  engine evaluates the receptive field of the validation nodes.
+  training loop evaluates the receptive field of the validation nodes.
 - ``ratio_huge_pages_for_both`` enables huge pages for PyG as well. Importing dcgst enables them for
   large tensors, which standard PyG code does not.
 - ``loss_gap`` is the largest difference between the two losses over ten steps without dropout,

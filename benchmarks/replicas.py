@@ -1,7 +1,7 @@
 """Time of an epoch with several replicas, compared with one replica, on the CPU and the GPU.
 
-``ratio`` is the time of an epoch with R replicas divided by the time with one. By default, the
-engine trains replicas sequentially on a CPU; this benchmark trains them together on both devices.
+``ratio`` is the time of an epoch with R replicas divided by the time with one. By default, replicas
+are trained one after another on a CPU; this benchmark trains them together on both devices.
 
     python benchmarks/replicas.py --dataset cora --json
 """

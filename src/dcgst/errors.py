@@ -20,6 +20,16 @@ def options_named_by(names: Callable[[str], str]) -> Iterator[None]:
         _names = before
 
 
+def as_flag(name: str) -> str:
+    """An argument of Python as an option of the command line.
+
+    Example:
+        >>> as_flag("drop_unknown"), as_flag("kinds")
+        ('--drop-unknown', '--kind')
+    """
+    return "--kind" if name == "kinds" else f"--{name.replace('_', '-')}"
+
+
 def option(name: str, value: str | bool | None = None) -> str:
     """An option as the user gives it, for messages: in Python, an argument.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from dcgst.errors import InputError, option
+from dcgst.errors import InputError
 
 try:
     import resource
@@ -125,9 +125,7 @@ def check_memory(needed: float, what: str, remedy: str) -> None:
     """
     available = available_memory()
     if needed > available:
-        within = (
-            "" if _limit is None else f" of the {in_gib(_limit)} that {option('memory')} allows"
-        )
+        within = "" if _limit is None else f" of the {in_gib(_limit)} that are allowed"
         raise InputError(
             f"{what} about {in_gib(needed)} of memory, {in_gib(available)}{within} are available; "
             f"{remedy}"

@@ -24,6 +24,10 @@ def test_a_run(tmp_path):
     flip(run / "graph.npz", 200)
     done = dcgst("check", run)
     assert (done.code, "graph.npz" in done.err) == (2, True)
+    flip(run / "graph.npz", 200)
+    flip(run / "predictions.csv", 20)
+    done = dcgst("check", run)
+    assert (done.code, "predictions.csv was changed" in done.words) == (2, True)
 
 
 def test_a_store(tmp_path):
@@ -55,3 +59,8 @@ def test_a_journal_is_not_changed(tmp_path):
 def test_other_paths(tmp_path):
     done = dcgst("check", tmp_path / "missing")
     assert (done.code, "is not a store, a run folder or a journal" in done.words) == (2, True)
+    assert "is not a store, a run folder or a journal" in dcgst("check", tmp_path).words
+    (tmp_path / "n.csv").write_text("id,label\n")
+    assert "is not a journal of labels" in dcgst("check", tmp_path / "n.csv").words
+    (tmp_path / "empty").write_text("")
+    assert "is empty" in dcgst("check", tmp_path / "empty").words

@@ -131,3 +131,10 @@ def test_only_regular_files_are_read(tmp_path):
     for path in (tmp_path / "pipe", "/dev/zero"):
         done = dcgst("fit", "n.csv", "--config", path)
         assert (done.code, "is not a regular file" in done.words) == (2, True)
+
+
+def test_an_option_that_was_switched_off_stays_off(tmp_path):
+    path = tmp_path / "c.toml"
+    done = dcgst("config", "--save", path, "fit", "n.csv", "e.csv", "--no-report")
+    assert done.code == 0
+    assert "--no-report" in expand(["fit", "--config", str(path)], ("fit",))

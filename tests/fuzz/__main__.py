@@ -43,7 +43,7 @@ def main() -> None:
     from tests.fuzz.cases import STRATEGIES
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--count", type=int, default=10_000, help="number of inputs")
+    parser.add_argument("--count", type=int, default=15_000, help="number of inputs")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     FOLDER.mkdir(exist_ok=True)

@@ -53,7 +53,7 @@ def interrupted(graph, tmp_path_factory):
 def test_a_folder_without_its_last_file_is_an_interrupted_run(graph, interrupted, file_name):
     folder = interrupted(file_name)
     with pytest.raises(
-        InputError, match="contains an interrupted run; continue it with resume=True"
+        InputError, match="contains an interrupted run; continue its fit with resume=True"
     ):
         open_run(folder)
     with pytest.raises(InputError, match="already contains an interrupted run"):

@@ -130,11 +130,18 @@ def test_damaged_files_and_other_formats_are_reported(run, tmp_path, name, conte
         open_run(tmp_path / "run")
 
 
+def test_a_missing_file_that_is_never_read_back_is_a_warning(run, tmp_path):
+    shutil.copytree(run.folder, tmp_path / "run")
+    (tmp_path / "run" / "metrics.json").unlink()
+    with pytest.warns(UserWarning, match=r"metrics\.json is missing; the run itself is intact"):
+        open_run(tmp_path / "run")
+
+
 @pytest.mark.parametrize("name", ["graph.npz", "history.csv", "model.safetensors"])
 def test_missing_files_are_reported(run, tmp_path, name):
     shutil.copytree(run.folder, tmp_path / "run")
     (tmp_path / "run" / name).unlink()
-    with pytest.raises(InputError, match=rf"{name} does not exist.*restore it"):
+    with pytest.raises(InputError, match=rf"{name} is missing; restore it"):
         open_run(tmp_path / "run")
 
 

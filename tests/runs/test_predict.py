@@ -238,3 +238,8 @@ def test_row_numbers_as_ids_do_not_name_nodes(tmp_path):
     again, other = (run.predict(*tables(seed)) for seed in (0, 1))
     assert sum(own["source"] == "given" for own in again) == int(run.split.given.sum())
     assert not any(own["source"] == "given" for own in other)
+
+
+def test_settings_are_checked_before_anything_is_drawn(tmp_path):
+    with pytest.raises(InputError, match="seed must be"):
+        fit(synthetic(60, 2, features=4), tmp_path / "run", EM(seed=-1), validate=0.2)

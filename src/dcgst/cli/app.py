@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 
 from dcgst.cli.config_file import expand
 from dcgst.cli.logs import log, write_json_logs
-from dcgst.errors import InputError, options_named_by
+from dcgst.errors import InputError, as_flag, options_named_by
 from dcgst.registry import import_named
 from dcgst.text import printable
 from dcgst.version import VERSION
@@ -163,7 +163,7 @@ def main() -> None:
     try:
         arguments = [word for word in sys.argv[1:] if word != JSON_LOGS]
         logs = [JSON_LOGS] if JSON_LOGS in sys.argv else []
-        with options_named_by(_flag):
+        with options_named_by(as_flag):
             app([*logs, *expand(arguments, tuple(VERBS))], prog_name="dcgst")
     except InputError as error:
         _fail(f"Error: {error}", BAD_INPUT)
@@ -190,10 +190,6 @@ def main() -> None:
         _fail(_failure(error), FAILED)
     except Exception as error:
         _fail(_failure(error), FAILED)
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 def _show_warning(message: Warning | str, *_: Any) -> None:

@@ -120,6 +120,8 @@ def options_of(context: Any) -> dict[str, Any]:
         value = context.params.get(parameter.name)
         if parameter.param_type_name == "argument":
             inputs += [str(item) for item in (value if isinstance(value, list) else [value])]
+        elif value is False and parameter.secondary_opts:  # such as --no-report
+            found[max(parameter.secondary_opts, key=len).lstrip("-")] = True
         elif value is not None:
             found[max(parameter.opts, key=len).lstrip("-")] = _plain(value)
     return {INPUTS: inputs, **found} if inputs else found

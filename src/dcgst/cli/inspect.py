@@ -1,7 +1,8 @@
-"""``dcgst diagnose``, ``explain``, ``compare``, ``evaluate`` and ``report``."""
+"""``dcgst diagnose``, ``explain``, ``compare``, ``evaluate``, ``report`` and ``check``."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -32,7 +33,7 @@ from dcgst.label.journal import Journal
 from dcgst.runs import open_run
 from dcgst.runs.assessment import RunEvaluation
 from dcgst.runs.fitting import check_graph
-from dcgst.runs.folder import REPORT
+from dcgst.runs.folder import BEGUN, REPORT, RUN
 from dcgst.tables import Input
 from dcgst.tables.store import is_store, open_store
 
@@ -375,19 +376,27 @@ def check_command(
 ) -> None:
     """Read all files of a store, a run or a journal of labels, and say what is damaged.
 
-    A damaged file is an error that names it, and what to do. Nothing is changed.
+    A damaged file is an error that names it, and what to do.
     """
     if is_store(path):
         with progress("store", 1.0, quiet=json):
             found = open_store(path, again=True)
         what, size = "store", f"{found.graph.num_nodes:,} nodes"
-    elif path.is_dir():
-        run = open_run(path)
+    elif any((path / name).exists() for name in (RUN, BEGUN)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # such as: a table of predictions was changed
+            try:
+                run = open_run(path)
+            except UserWarning as warning:
+                raise InputError(str(warning)) from warning
         if run.store is not None:
             open_store(run.store.path, again=True)
         what, size = "run", f"{run.graph.num_nodes:,} nodes, {len(run.info['files'])} files"
     elif path.is_file():
-        what, size = "journal", f"{len(Journal(path, repair=False).events):,} events"
+        journal = Journal(path, repair=False)
+        if not journal.events:
+            raise InputError(f"{path} is empty, or no journal of labels")
+        what, size = "journal", f"{len(journal.events):,} events"
     else:
         raise InputError(f"{path} is not a store, a run folder or a journal")
     if json:

@@ -169,7 +169,7 @@ class ProgressBar:
         self.bar.update(self.task, description=f"{self.title}: {text}")
 
     def show_task(self, name: str, share: float) -> None:
-        """Show a task with a bar and a remaining time of its own; see ``engine.progress``."""
+        """Show a task with a bar and a remaining time of its own; see ``dcgst.train.progress``."""
         if share >= 1:
             self.show_trainings()
             return

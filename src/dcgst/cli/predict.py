@@ -165,11 +165,11 @@ def _describe(run: Run, other: OtherGraph, folder: Path) -> None:
         ids = [str(node_id) for node_id in found.ids[part].tolist()]
         shared += int((run.graph.find(ids) >= 0).sum())
     labels = count_sources(found.result)[GIVEN]
-    say(
-        f"{len(found):,} nodes, {shared:,} of them also in the run (same id); {labels:,} known "
-        "labels used.",
-        errors,
-    )
+    shared = shared if other.same_ids else 0
+    known = f"{shared:,} of them also in the run (same id)"
+    if not other.same_ids:
+        known = "their ids are row numbers and name no nodes of the run"
+    say(f"{len(found):,} nodes, {known}; {labels:,} known labels used.", errors)
     if other.unused_labels:
         say(f"{other.unused_labels:,} labels in the input are not used; see --use-labels.", errors)
     for difference in other.drift:

@@ -143,6 +143,8 @@ class Journal:
             try:
                 event = parse_event(line, number)
             except (TypeError, ValueError, RecursionError) as error:
+                if number == 0 and not line.startswith(b"{"):
+                    raise InputError(f"{self.path} is not a journal of labels") from error
                 raise InputError(
                     f"{self.path}, line {number + 1} is damaged ({error}); restore the file, or "
                     "choose another one"

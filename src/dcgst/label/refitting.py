@@ -11,6 +11,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from dcgst.errors import as_flag, options_named_by
 from dcgst.train.training import EpochEnd, StageEnd
 
 BETWEEN_REPORTS = 0.2
@@ -107,7 +108,8 @@ def _refit(run: Path, labels: Path, out: Path, connection: Connection) -> None:
                 progress = min(0.99, done / total)
                 connection.send(RefitStatus("running", progress, folder=str(out)))
 
-        fit(source, out, model, labels=[labels], callbacks=[report])
+        with options_named_by(as_flag):  # the user is on the command line
+            fit(source, out, model, labels=[labels], callbacks=[report])
         connection.send(RefitStatus("done", 1.0, folder=str(out)))
     except Exception as error:  # whatever it is, the page shows it
         connection.send(RefitStatus("failed", message=str(error)))

@@ -248,11 +248,13 @@ class OtherGraph:
         predictions: of all its nodes.
         drift: how it differs from the graph of the fit.
         unused_labels: number of labels in it that were not used.
+        same_ids: whether nodes with the same id as in the fit are the same nodes.
     """
 
     predictions: Predictions
     drift: list[Drift]
     unused_labels: int
+    same_ids: bool
 
 
 def predict_other(
@@ -298,9 +300,9 @@ def predict_other(
     drift = find_drift(run.graph, graph, data.encoder, run.table, data.table, new)
     if run.result.models and run.store is None:
         drift += representation_drift(run.method.embed(), run.method.embed(graph)[new])
-    return OtherGraph(
-        Predictions(graph.ids[new], run.graph.class_names, result, agreement=False), drift, unused
-    )
+    same_ids = ids_name_nodes(run.graph, graph, np.flatnonzero(run.split.given[0]))
+    predictions = Predictions(graph.ids[new], run.graph.class_names, result, agreement=False)
+    return OtherGraph(predictions, drift, unused, same_ids)
 
 
 def read_added(

@@ -214,12 +214,12 @@ class Job:
                 f"{getattr(model, '__name__', model)!r}"
             )
         model = model or METHODS[DEFAULT_METHOD](replicas=default_replicas(data.graph))
+        model.check()
         check_graph(data.graph)
         split = Split.known_labels(data.graph).hold_out(data.graph, validate, model.seed)
         check_split(data.graph, split)
         data, relations = weigh(data, split)
         graph = data.graph
-        model.check()
         shares_of(model.prior, graph.class_names)  # raises if they are invalid
         if validate and "train" not in graph.masks and "random_validation" in model.get_params():
             # Held-out labels are as biased as the others.
@@ -262,7 +262,7 @@ def _complete_run(folder: Path, *, spreadsheet: bool) -> Run:
         raise InputError(
             f"{folder} is complete and was written without "
             f"{option('spreadsheet', True)}; use {option('overwrite', True)}, "
-            f"or dcgst predict with {option('spreadsheet', True)}"
+            "or write its predictions to a new table"
         )
     return run
 

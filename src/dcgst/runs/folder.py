@@ -306,21 +306,17 @@ def verify_digests(folder: Path, info: Mapping[str, Any]) -> None:
         raise InputError(f"{folder / RUN} lists other files than a run has; fit again")
     for name, digest in files.items():
         path = folder / name
-        try:
-            found = digest_of_file(path)
-        except InputError as error:
-            raise InputError(f"{error}; restore it, or {fit_again()}") from error
-        if found == digest:
-            continue
-        if name in DERIVED:
-            warnings.warn(
-                f"{path} was changed or damaged since the fit; the run itself is intact",
-                stacklevel=4,  # the caller of open_run
-            )
+        if not path.exists():
+            what = "is missing"
+        elif digest_of_file(path) != digest:
+            what = "was changed or damaged since the fit"
         else:
-            raise InputError(
-                f"{path} was changed or damaged since the fit; restore it, or {fit_again()}"
-            )
+            continue
+        if name not in DERIVED:
+            raise InputError(f"{path} {what}; restore it, or {fit_again()}")
+        warnings.warn(  # for the caller of open_run
+            f"{path} {what}; the run itself is intact", stacklevel=4
+        )
 
 
 def check_info(info: Mapping[str, Any]) -> None:
@@ -581,7 +577,8 @@ def read(folder: Path) -> Stored:
     if not complete:
         if begun:
             raise InputError(
-                f"{folder} contains an interrupted run; continue it with {option('resume', True)}"
+                f"{folder} contains an interrupted run; continue its fit with "
+                f"{option('resume', True)}"
             )
         raise InputError(f"{folder} is not a run folder: it has no run.json; see dcgst fit")
     info = read_json(folder / RUN)

@@ -602,7 +602,7 @@ def _check_given(table: Table, cells: Cells, column: ColumnEncoder | None, kind:
         raise InputError(
             f"{table.where(row)}: column {cells.name!r} should contain {kind}s, got "
             f"{table.column(cells.name)[row][:40]!r}, and {rows.size - 1:,} other values cannot be "
-            f"read either; choose another {option('kind')}"
+            f"read either; choose another {option('kinds')}"
         )
 
 

@@ -260,7 +260,7 @@ def feature_columns(columns: Columns, resolved: NodeColumns, nodes: Table) -> li
         if name in not_features:
             raise InputError(
                 f"column {name!r} is the id or label column and cannot be a feature; remove it "
-                f"from {option('features')} and {option('kind')}"
+                f"from {option('features')} and {option('kinds')}"
             )
     excluded = not_features.union(columns.ignore)
     return [name for name in names if name not in excluded]

@@ -185,7 +185,7 @@ FEATURES = "features.bin"
 SPARSE = ("features-values.bin", "features-columns.bin", "features-pointers.bin")
 ARRAYS = (IDS, LABELS, FEATURES, *SPARSE, INDPTR, INDICES, WEIGHTS)
 VERIFIED = "verified.json"
-"""Size, time and number of each file when it was last verified."""
+"""Size, time and inode number of each file when it was last verified."""
 
 FILES = (DESCRIPTION, VERIFIED, *ARRAYS)
 VERSION = 1
@@ -238,7 +238,7 @@ def write_description(
     }
     description["seal"] = _digest(description)
     write_text(folder / DESCRIPTION, json.dumps(description, indent=1))
-    _remember(folder, digests)  # they were computed just now
+    _remember(folder, digests, _state(folder, digests))  # they were computed just now
 
 
 def open_store(folder: Path, *, again: bool = False) -> Input:
@@ -258,7 +258,7 @@ def open_store(folder: Path, *, again: bool = False) -> Input:
         digests = {str(name): str(digest) for name, digest in content["files"].items()}
         known = not again and _is_verified(folder, digests)
         if not known:
-            _verify_digests(folder, digests)
+            state = _verify_digests(folder, digests)
         graph = _graph(folder, content)
         found = Input(
             graph,
@@ -273,7 +273,7 @@ def open_store(folder: Path, *, again: bool = False) -> Input:
         raise _damaged(folder / DESCRIPTION, f"{type(error).__name__}: {error}") from error
     if not known:
         _verify_arrays(folder, graph, set(digests))
-        _remember(folder, digests)
+        _remember(folder, digests, state)
     return found
 
 
@@ -346,9 +346,15 @@ def _state(folder: Path, names: Iterable[str]) -> dict[str, list[int]]:
     return {name: [own.st_size, own.st_mtime_ns, own.st_ino] for name, own in found.items()}
 
 
-def _remember(folder: Path, digests: Mapping[str, str]) -> None:
-    """Store that all files were verified; without effect if the folder cannot be written to."""
-    content = {"digest": _digest(digests), "files": _state(folder, digests)}
+def _remember(folder: Path, digests: Mapping[str, str], state: Mapping[str, list[int]]) -> None:
+    """Store that all files were verified; without effect if the folder cannot be written to.
+
+    Args:
+        folder: the store.
+        digests: of its files.
+        state: of :func:`_state`, before they were read.
+    """
+    content = {"digest": _digest(digests), "files": dict(state)}
     with suppress(OSError, InputError):
         write_text(folder / VERIFIED, json.dumps(content))
 
@@ -365,14 +371,17 @@ def _is_verified(folder: Path, digests: Mapping[str, str]) -> bool:
         return False
 
 
-def _verify_digests(folder: Path, digests: Mapping[str, str]) -> None:
-    """Raise if a file is not the one that was imported."""
-    for name in counted("verifying the store", list(digests)):
+def _verify_digests(folder: Path, digests: Mapping[str, str]) -> dict[str, list[int]]:
+    """Raise if a file is not the one that was imported; returns their state before."""
+    for name in digests:
         if name not in ARRAYS:
             raise _damaged(folder / DESCRIPTION, f"it lists a file {name!r}")
         _check_regular(folder / name)
+    state = _state(folder, digests)
+    for name in counted("verifying the store", list(digests)):
         if _digest_of_file(folder / name) != digests[name]:
             raise _damaged(folder / name, "it was changed")
+    return state
 
 
 def _verify_arrays(folder: Path, graph: Graph, files: set[str]) -> None:
