@@ -7,7 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 from dcgst.graph.cleaning import clean_edges
-from dcgst.tables.store import INDICES, INDPTR, WEIGHTS, AdjacencyBuilder
+from dcgst.tables.importing import AdjacencyBuilder
+from dcgst.tables.store import INDICES, INDPTR, WEIGHTS
 
 
 def built(folder, edges, weights, n, memory) -> tuple[sp.csr_array, list[str]]:

@@ -322,8 +322,7 @@ def read_added(
         raise InputError(
             "new nodes can be added to a run that was fitted on a node table in memory, without "
             f"{option('directed', True)}, {option('edge_time')} and separate features of kinds "
-            "of edges; else give tables of "
-            "all nodes"
+            "of edges; else give tables of all nodes"
         )
     return read_batch(
         run.graph,

@@ -207,8 +207,7 @@ def prepare(folder: Path, identity: Mapping[str, Any], *, resume: bool, overwrit
             what = "a run" if RUN in names else "an interrupted run"
             raise InputError(
                 f"{folder} already contains {what}; use {option('resume', True)} to continue it, "
-                f"{option('overwrite', True)} to "
-                "replace it, or another folder"
+                f"{option('overwrite', True)} to replace it, or another folder"
             )
         elif begun:
             if read_json(folder / BEGUN) != identity:

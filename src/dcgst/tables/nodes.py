@@ -351,8 +351,7 @@ def _resolve_label_column(
         return None
     raise InputError(
         f"cannot guess the label column of {nodes.path}; name it with {option('label')}; the "
-        "columns are: "
-        f"{', '.join(others[:20])}"
+        f"columns are: {', '.join(others[:20])}"
     )
 
 

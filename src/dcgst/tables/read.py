@@ -184,8 +184,7 @@ def _load(
     if extension in FEATURE_FILES and columns != Columns():
         raise InputError(
             f"{path} has no named columns; remove {option('label')} and other column options, "
-            "they apply to "
-            "tables only"
+            "they apply to tables only"
         )
     if extension == ".npz":
         return read_npz_graph(path, path.stem)
