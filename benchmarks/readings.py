@@ -21,13 +21,8 @@ import numpy as np
 import torch
 from suite_elsewhere import read
 
-from dcgst.bench.protocol import Labels
-from dcgst.features.graph_tensors import GraphTensors
+from dcgst.bench.protocol import Labels, stage_histories
 from dcgst.methods import DCGST
-from dcgst.methods.dcgst.candidates import propagated_features
-from dcgst.methods.problem import Problem
-from dcgst.methods.result import Result
-from dcgst.shift.cmd import cmd
 from dcgst.splits import Split
 from dcgst.train.executors import open_pool
 
@@ -49,10 +44,6 @@ def measure(
     results = method.fit_runs(graph, split)
     seconds = time.perf_counter() - start
     truth, test = graph.labels, split.test(graph)
-    tensors = GraphTensors(graph.features, graph.adjacency, torch.device("cpu"))
-    fixed = propagated_features(
-        Problem.build(tensors, np.where(split.train[:1], truth, -1), graph.num_classes)
-    )
     right = [result.proba.argmax(1) == truth for result in results]
     found = {
         "variant": name,
@@ -65,7 +56,7 @@ def measure(
         "val_accuracy": [
             round(100 * float(r[m].mean()), 2) for r, m in zip(right, split.val, strict=True)
         ],
-        "stages": by_stage(results, split, truth, fixed),
+        "stages": by_stage(stage_histories(graph, split, results)),
         "seconds": round(seconds, 1),
     }
     return json.dumps(found)
@@ -76,27 +67,19 @@ def matches(labels: Labels, rate: float) -> bool:
     return labels.sampler == "released" and labels.rate == rate
 
 
-def by_stage(
-    results: list[Result], split: Any, truth: np.ndarray, fixed: torch.Tensor
-) -> dict[str, list[float]]:
+def by_stage(histories: list[list[dict[str, float]]]) -> dict[str, list[float]]:
     """Means over the runs that have not stopped before."""
-    rows: dict[int, list[tuple[float, ...]]] = {}
-    for result, train, pool in zip(results, split.train, split.pool, strict=True):
-        target = fixed[torch.tensor(pool)]
-        table = result.candidates
-        for record in result.history:
-            stage = int(record["stage"])
-            chosen = table[(table["stage"] == stage) & table["selected"]]
-            nodes = np.concatenate([np.flatnonzero(train), chosen["node"]])
-            shift = float(cmd(fixed[torch.tensor(nodes)], target, support=1.0))
-            right = (chosen["label"] == truth[chosen["node"]]).mean() if len(chosen) else np.nan
-            rows.setdefault(stage, []).append((len(nodes), right, record["cmd"], shift, 1.0))
     names = ("labeled", "right", "cmd", "fixed_cmd")
-    means = {stage: np.nanmean(np.array(own), 0) for stage, own in sorted(rows.items())}
+    longest = max(len(history) for history in histories)
+    stages = [[own[k] for own in histories if k < len(own)] for k in range(longest)]
     found = {
-        name: [round(float(mean[k]), 4) for mean in means.values()] for k, name in enumerate(names)
+        name: [
+            round(float(np.mean([r[name] for r in rows if name in r] or [np.nan])), 4)
+            for rows in stages
+        ]
+        for name in names
     }
-    return {**found, "runs": [len(rows[stage]) for stage in means]}
+    return {**found, "runs": [len(rows) for rows in stages]}
 
 
 def main() -> None:

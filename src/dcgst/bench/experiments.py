@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -44,15 +44,33 @@ RATES = {
     "pubmed": (0.0003, 0.0005, 0.001),
     "ogbn-arxiv": (0.01, 0.05),
 }
-"""Label rates of each dataset."""
+"""Label rates of each dataset with published results."""
+
+OTHER_RATES = {"citeseer": (0.05,), "pubmed": (0.003,)}
+"""Label rates in the text of the paper that its tables do not have."""
+
+OTHER_GRAPHS = (
+    "cora_ml",
+    "amazon_photo",
+    "digits",
+    "uai",
+    "counties_winner",
+    "wikispeedia",
+)
+"""Graphs that the paper does not have."""
+
+SELF_TRAINING = ("st", "m3s", "drgst", "srgnn", "srgnn_st")
+"""Baselines that are compared with DC-GST on other graphs."""
 
 ABLATIONS: dict[str, dict[str, Any]] = {
     "full": {},
     "no_ep_cmd": {"cmd_weight": 0.0},
     "no_ner": {"ner_weight": 0.0},
     "no_ep": {"edge_predictor": False},
+    "no_bce": {"edge_reconstruction": False},
+    "confidence": {"criterion": "confidence"},
 }
-"""Settings of each ablation."""
+"""Settings of each ablation. The last two are not rows of the paper's table."""
 
 SENSITIVITY = {
     ("cora", "cmd_weight"): (1.0, 3.0, 8.0, 13.0, 18.0, 28.0),
@@ -63,6 +81,9 @@ SENSITIVITY = {
     ("citeseer", "ner_weight"): (0.02, 0.08, 0.2, 0.4, 0.8),
 }
 """Values of each weight in the sensitivity analysis."""
+
+SENSITIVITY_RATES = (0.005, 0.02)
+"""The caption of Figure 4 has the first, the text the second."""
 
 PROTOCOL: dict[str, dict[str, Any]] = {"ensemble": {"train_on_validation": False}}
 """Settings by method that the protocol of the paper requires: no training on validation labels."""
@@ -114,11 +135,11 @@ def protocol_cell(
     return Cell(dataset, method, rate, sampler, preset, own, runs)
 
 
-def methods_on(dataset: str, sampler: str = "released") -> list[Cell]:
+def methods_on(dataset: str, sampler: str = "released", rates: Sequence[float] = ()) -> list[Cell]:
     """List the cells of all eight methods and of the ensemble at every rate."""
     return [
         cell
-        for rate in RATES[dataset]
+        for rate in rates or RATES[dataset]
         for cell in (
             *(protocol_cell(dataset, name, rate, sampler) for name in BASELINES),
             protocol_cell(dataset, "dcgst", rate, sampler, "paper"),
@@ -137,6 +158,27 @@ def _citeseer() -> list[Cell]:
 
 def _citeseer_random() -> list[Cell]:
     return methods_on("citeseer", "uniform")
+
+
+def _other_rates() -> list[Cell]:
+    return [
+        cell
+        for dataset, rates in OTHER_RATES.items()
+        for cell in methods_on(dataset, "ppr-s", rates)
+    ]
+
+
+def graph_cell(graph: str, method: str) -> Cell:
+    """A method on another graph, with ten biased labels per class and no validation labels."""
+    return Cell(graph, method, None, "ppr-s", per_class=10, validation=0, runs=10)
+
+
+def _other_graphs() -> list[Cell]:
+    return [
+        graph_cell(graph, name)
+        for graph in OTHER_GRAPHS
+        for name in ("gcn", *SELF_TRAINING, "dcgst")
+    ]
 
 
 def _arxiv() -> list[Cell]:
@@ -174,18 +216,32 @@ def _shift() -> list[Cell]:
 
 def _sensitivity() -> list[Cell]:
     return [
-        Cell(dataset, "dcgst", 0.02, preset=f"paper/{dataset}", settings={setting: value})
+        sensitivity_cell(dataset, rate, setting, value)
+        for rate in SENSITIVITY_RATES
         for (dataset, setting), values in SENSITIVITY.items()
         for value in values
     ]
 
 
+def sensitivity_cell(dataset: str, rate: float, setting: str, value: float) -> Cell:
+    """The paper's method with another value of one weight."""
+    preset = f"paper/{dataset}"
+    return Cell(dataset, "dcgst", rate, preset=preset, settings={setting: value})
+
+
+BY_STAGE = ("dcgst", "confidence", "m3s")
+
+
+def stage_cell(name: str, sampler: str) -> Cell:
+    """One of :data:`BY_STAGE` with the history of its stages."""
+    if name == "m3s":
+        return Cell("citeseer", name, 0.02, sampler, stages=True)
+    settings = {"criterion": "confidence"} if name == "confidence" else {}
+    return Cell("citeseer", "dcgst", 0.02, sampler, "paper/citeseer", settings, stages=True)
+
+
 def _by_stage() -> list[Cell]:
-    return [
-        Cell("citeseer", name, 0.02, sampler, preset, stages=True)
-        for sampler in ("uniform", "released")
-        for name, preset in (("dcgst", "paper/citeseer"), ("m3s", "default"))
-    ]
+    return [stage_cell(name, sampler) for sampler in ("uniform", "released") for name in BY_STAGE]
 
 
 def _backbones() -> list[Cell]:
@@ -226,6 +282,8 @@ EXPERIMENTS = {
         Experiment("fig6", "GAT and GraphSAGE backbones", _backbones),
         Experiment("fig7", "time and memory by graph size", _scaling, runs=1),
         Experiment("tuned", f"baselines with the best of {TRIALS} settings", _tuned),
+        Experiment("rates", "label rates without published results", _other_rates),
+        Experiment("graphs", "biased labels on six other graphs", _other_graphs),
         Experiment("arxiv", "biased labels on ogbn-arxiv (part of table 1)", _arxiv),
     )
 }

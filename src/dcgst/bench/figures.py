@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dcgst.bench.cells import Cell, Records, StoredRecord
+from dcgst.bench.cells import Records, StoredRecord
 from dcgst.bench.experiments import (
     BACKBONES,
     EXPERIMENTS,
     SENSITIVITY,
+    SENSITIVITY_RATES,
     SIZES,
     WITH_BACKBONES,
     cells_of,
     protocol_cell,
     scaling_cells,
+    sensitivity_cell,
+    stage_cell,
 )
 from dcgst.bench.results import TITLES
 from dcgst.datasets import load
@@ -156,50 +159,63 @@ def plot_shift(records: Records, runs: int) -> Figure | None:
 
 def plot_sensitivity(records: Records, runs: int) -> Figure | None:
     """Figure 4: accuracy as a function of each of the paper's three weights."""
-    figure, panels = make_panels(2, 3, width=7.2, height=4.0, share_y="row")
+    figure, panels = make_panels(2, 3, width=7.2, height=4.2, share_y="row")
     for ax, ((dataset, setting), values) in zip(panels, SENSITIVITY.items(), strict=True):
-        preset = f"paper/{dataset}"
-        found = records.find_all(
-            [
-                Cell(dataset, "dcgst", 0.02, preset=preset, settings={setting: value}, runs=runs)
-                for value in values
-            ]
-        )
-        if found is None:
-            return None
-        plot_band(ax, values, [record["accuracy"] for record in found], BLUE, "o")
-        published = METHODS["dcgst"].presets[preset][setting]
+        for rate, color, marker in zip(SENSITIVITY_RATES, (ORANGE, BLUE), "so", strict=True):
+            cells = [sensitivity_cell(dataset, rate, setting, value) for value in values]
+            found = records.find_all([cell.with_runs(runs) for cell in cells])
+            if found is None:
+                return None
+            accuracy = [record["accuracy"] for record in found]
+            plot_band(ax, values, accuracy, color, marker, f"{100 * rate:g}% labels")
+        published = METHODS["dcgst"].presets[f"paper/{dataset}"][setting]
         ax.axvline(published, color=GRAY, linewidth=0.8, linestyle=":")
         ax.set_title(DATASET_TITLES[dataset], loc="left")
         ax.set_xlabel(WEIGHT_TITLES[setting])
     for ax in panels[::3]:
         ax.set_ylabel("accuracy %")
+    panels[0].legend(fontsize=7)
     return figure
+
+
+STAGE_STYLES = {
+    "dcgst": ("DC-GST", BLUE, "o"),
+    "confidence": ("DC-GST by confidence", GRAY, "^"),
+    "m3s": ("M3S", ORANGE, "s"),
+}
 
 
 def plot_by_stage(records: Records, runs: int) -> Figure | None:
-    """Figure 5: distribution shift and accuracy after each stage on CiteSeer."""
-    figure, panels = make_panels(2, 2, width=6.2, height=4.2, share_x=True)
-    methods = (
-        ("dcgst", "paper/citeseer", "DC-GST", BLUE, "o"),
-        ("m3s", "default", "M3S", ORANGE, "s"),
-    )
-    for column, (sampler, word) in enumerate((("uniform", "random"), ("released", "biased"))):
-        top, bottom = panels[column], panels[2 + column]
-        for name, preset, title, color, marker in methods:
-            cell = Cell("citeseer", name, 0.02, sampler, preset, runs=runs, stages=True)
-            record = records.find(cell)
+    """Figure 5: shift and accuracy on CiteSeer, by stage and by number of labels."""
+    samplers = {"uniform": "random", "released": "biased"}
+    figure, panels = make_panels(3, 2, width=6.6, height=6.2, share_y="row")
+    for column, (sampler, word) in enumerate(samplers.items()):
+        top, middle, bottom = panels[column::2]
+        for name, (title, color, marker) in STAGE_STYLES.items():
+            record = records.find(stage_cell(name, sampler).with_runs(runs))
             if record is None:
                 return None
             _plot_history(top, record, "cmd", 1.0, color, marker, title)
+            _plot_by_labels(middle, record, color, marker)
             _plot_history(bottom, record, "accuracy", 100.0, color, marker, title)
         top.set_title(f"CiteSeer, 2% {word} labels", loc="left")
-        bottom.set_xlabel("stage")
-        bottom.locator_params(axis="x", integer=True)
-    panels[0].set_ylabel("shift (CMD)")
-    panels[2].set_ylabel("accuracy of the\npredictions, %")
+        middle.set_xscale("log")
+        middle.set_xlabel("labels and pseudo-labels")
+        for ax in (top, bottom):
+            ax.set_xlabel("stage")
+            ax.locator_params(axis="x", integer=True)
+    panels[0].set_ylabel("shift in the\nspace of the method")
+    panels[2].set_ylabel("shift in the\nfixed space")
+    panels[4].set_ylabel("accuracy of the\npredictions, %")
     panels[1].legend()
     return figure
+
+
+def _plot_by_labels(ax: Axes, record: StoredRecord, color: str, marker: str) -> None:
+    """Plot the mean shift in the fixed space by the mean number of labels of each stage."""
+    labeled = pad_runs([[entry["labeled"] for entry in run] for run in record["stages"]])
+    shift = pad_runs([[entry["fixed_cmd"] for entry in run] for run in record["stages"]])
+    ax.plot(labeled.mean(0), shift.mean(0), color=color, marker=marker, markersize=3.5)
 
 
 def _plot_history(
@@ -413,18 +429,21 @@ FIGURES: dict[str, Callable[[Records, int], Figure | None]] = {
 """Function of each figure. It returns None if a record is missing."""
 
 CAPTIONS = {
-    "fig1": "Mean over the runs. DC-GST ends near zero because nearly all nodes are labeled after "
-    "its last stage. Selection by confidence alone would also end near zero.",
+    "fig1": "Mean over the runs, each method in its own space: the spaces of the others are hidden "
+    "layers, so only the order of the methods that share one can be compared.",
     "fig2": "DC-GST with preset `paper/cora`, fitted on run 0 when the figure is drawn. The "
     "subgraph surrounds the node with the most changed edges.",
     "fig4": "`paper/…` presets. The line is the mean over the runs, the band is one standard "
     "deviation, and the dotted line is the published value.",
-    "fig5": "`paper/citeseer` and M3S. The line is the mean over the runs, and the band is one "
-    "standard deviation.",
+    "fig5": "`paper/citeseer`, the same with selection by confidence alone, and M3S. The first "
+    "point is the training labels alone. The fixed space is that of DC-GST, propagated features. "
+    "The line is the mean over the runs, and the band is one standard deviation; a run that stops "
+    "keeps its last value.",
     "fig6": "Mean and standard deviation over the runs. DC-GST has its `paper/…` "
     "preset with the other backbone.",
     "fig7": "Synthetic graphs with 20 labels for each of four classes, one run each, on the device "
-    "in the title. On a GPU, small graphs take nearly as long as large ones.",
+    "in the title, after a first fit that is not timed. On a GPU, small graphs take nearly as long "
+    "as large ones.",
 }
 
 

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from statistics import mean
+from typing import Any
 
 from dcgst.bench.cells import Records, StoredRecord
-from dcgst.bench.experiments import EXPERIMENTS, RATES, Experiment, cells_of, protocol_cell
+from dcgst.bench.experiments import (
+    EXPERIMENTS,
+    OTHER_RATES,
+    RATES,
+    Experiment,
+    cells_of,
+    protocol_cell,
+)
 from dcgst.bench.figures import CAPTIONS, FIGURES
 from dcgst.bench.results import (
     PublishedResult,
@@ -14,6 +22,7 @@ from dcgst.bench.results import (
     ablation_table,
     comparison_table,
     dataset_table,
+    graphs_table,
     published_result,
 )
 
@@ -49,10 +58,8 @@ def _origin(found: list[StoredRecord]) -> str:
 def make_tables(experiments: list[Experiment], records: Records, runs: int = 10) -> list[Table]:
     """Make the tables of those experiments that are tables."""
 
-    def compare(
-        title: str, dataset: str, sampler: str = "released", *, tuned: bool = False
-    ) -> Table:
-        return comparison_table(title, [dataset], sampler, records, runs, tuned=tuned)
+    def compare(title: str, dataset: str, sampler: str = "released", **options: Any) -> Table:
+        return comparison_table(title, [dataset], sampler, records, runs, **options)
 
     makers: dict[str, Callable[[], list[Table]]] = {
         "table1": lambda: [
@@ -67,6 +74,13 @@ def make_tables(experiments: list[Experiment], records: Records, runs: int = 10)
             compare(f"Tuned baselines: biased labels on {title}", dataset, tuned=True)
             for dataset, title in SUMMARY_DATASETS.items()
         ],
+        "rates": lambda: [
+            compare(
+                f"Other label rates on {SUMMARY_DATASETS[name]}", name, "ppr-s", rates=OTHER_RATES
+            )
+            for name in OTHER_RATES
+        ],
+        "graphs": lambda: [graphs_table("Other graphs", records, runs)],
         "arxiv": lambda: [compare("Table 1: biased labels on ogbn-arxiv", "ogbn-arxiv")],
     }
     return [table for e in experiments if e.name in makers for table in makers[e.name]()]

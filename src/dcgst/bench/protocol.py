@@ -9,7 +9,7 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -23,8 +23,11 @@ from sklearn.metrics import f1_score, recall_score
 
 from dcgst.evaluate.calibration import calibrate, expected_calibration_error
 from dcgst.evaluate.quality import accuracy, share_error
+from dcgst.features.graph_tensors import GraphTensors
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.methods import METHODS, Method, Result
+from dcgst.methods.dcgst.candidates import propagated_features
+from dcgst.shift.cmd import cmd
 from dcgst.splits import Split, sample
 from dcgst.train.device import resolve_device
 from dcgst.train.training import Callback
@@ -267,7 +270,7 @@ def run_cell(
         peak_mib=memory.mib(),
         commit=current_commit(),
         versions=versions(),
-        stages=[_round_history(result.history) for result in results] if stages else None,
+        stages=stage_histories(graph, split, results) if stages else None,
         validation=labels.validation,
         validation_per_class=labels.validation_per_class,
         train_on_validation=labels.train_on_validation,
@@ -303,8 +306,37 @@ def _quality(
     )
 
 
-def _round_history(history: list[dict[str, float]]) -> list[dict[str, float]]:
-    return [{key: round(value, 4) for key, value in entry.items()} for entry in history]
+def stage_histories(
+    graph: Graph, split: Split, results: Sequence[Result]
+) -> list[list[dict[str, float]]]:
+    """The history of each run, with what the method does not know.
+
+    ``fixed_cmd`` is the shift in a space that is the same for all methods and stages, ``right`` the
+    accuracy of the pseudo-labels.
+    """
+    tensors = GraphTensors(graph.features, graph.adjacency)
+    z = propagated_features(tensors.x, tensors.normalized)
+    histories = []
+    for result, train, pool in zip(results, split.train, split.pool, strict=True):
+        target, history = z[torch.tensor(pool)], []
+        for record in result.history:
+            labels = pseudo_labels_after(result, record)
+            nodes = np.union1d(np.flatnonzero(train), labels["node"])
+            own = {**record, "fixed_cmd": float(cmd(z[torch.tensor(nodes)], target, support=1.0))}
+            if len(labels):
+                own["right"] = float((labels["label"] == graph.labels[labels["node"]]).mean())
+            history.append({key: round(value, 4) for key, value in own.items()})
+        histories.append(history)
+    return histories
+
+
+def pseudo_labels_after(result: Result, record: Mapping[str, float]) -> NDArray[np.void]:
+    """The rows of ``candidates`` that have pseudo-labels after a stage."""
+    selected: NDArray[np.void] = result.candidates[result.candidates["selected"]]
+    own: NDArray[np.void] = selected[selected["stage"] == record["stage"]]
+    if "candidates" in record and len(own) + result.history[0]["labeled"] < record["labeled"]:
+        own = selected[selected["stage"] <= record["stage"]]  # they are kept
+    return own
 
 
 def _labels_per_class(graph: Graph, split: Split, labels: Labels) -> int | None:

@@ -67,7 +67,7 @@ SPACES: dict[str, Space] = {
         "ner_weight": Range(0.01, 1.0),
         "growth": (0.3, 0.5, 1.0),
         "stage_epochs": (10, 20, 40),
-        "class_balance": ("uniform", "predicted", "balanced"),
+        "class_balance": ("none", "uniform", "balanced"),
     },
     "cs": {
         **NETWORK,
@@ -81,10 +81,12 @@ SPACES: dict[str, Space] = {
 UNSPECIFIED: Space = {
     "cmd_trains": ("predictor", "both"),
     "stage_epochs": (10, 20, 40, 100),
-    "class_balance": ("none", "uniform", "predicted", "balanced"),
+    "class_balance": ("none", "uniform", "balanced"),
+    "ner_reduction": ("sum", "mean", "relative"),
+    "representation": ("hidden", "softmax", "propagated"),
+    "student_labels": ("last", "shift"),
     "hidden": (32, 64, 128),
     "dropout": (0.2, 0.5, 0.8),
-    "feature_norm": ("none", "row", "l2"),
     "edge_nodes": (100, 200, 400),
     "edge_pairs": (0, 1000, 3000),
     "accumulate": (False, True),

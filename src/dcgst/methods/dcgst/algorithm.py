@@ -70,9 +70,10 @@ class DCGST(Settings):
         teacher = Teacher(self.create_network(problem), problem, self)
         teacher.pretrain(self.training_options)
         output = teacher.predict()
+        embed = representation(self.representation, problem)  # Z (Eq. 5)
         state = SelfTraining(
             problem,
-            representation(self.representation, problem, output),
+            embed(output),
             max_stages=self.max_stages,
             patience=self.stage_patience,
             accumulate=self.accumulate,
@@ -93,7 +94,7 @@ class DCGST(Settings):
                 problem, output.logits, num_candidates, self.class_balance, self.budget
             )
             # Lines 9 and 10: q minimizes D - γ NER (Eq. 12 to 14); its δ largest entries are C_S.
-            z = representation(self.representation, problem, output)
+            z = embed(output)
             score = self.score_candidates(problem, candidates, z, stage)
             selection = candidates.select(score)
             # Line 11: C_A = C_S ∪ V_L, and K grows.

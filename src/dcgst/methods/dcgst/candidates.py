@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from dcgst.features.columns import leading_directions, times
-from dcgst.features.normalize import unit_rows
-from dcgst.features.sparse import spmm
+from dcgst.features.normalize import Features, unit_rows
+from dcgst.features.sparse import SparseMatrix, spmm
 from dcgst.methods.problem import Problem
 from dcgst.methods.result import Selection
 from dcgst.nn.backbones import Output
@@ -22,28 +23,33 @@ HOPS = 2
 DIMENSIONS = 32
 
 
-def representation(name: str, problem: Problem, output: Output) -> Tensor:
-    """``(R, n, d)`` Z by name.
+def representation(name: str, problem: Problem) -> Callable[[Output], Tensor]:
+    """A function from the output of the network to Z, ``(R, n, d)``.
 
     Args:
         name: one of :data:`REPRESENTATIONS`.
         problem: the input.
-        output: of the network.
     """
     if name == "propagated":
-        return propagated_features(problem).expand(problem.num_fits, -1, -1)
+        fixed = propagated_features(problem.x, problem.graph.normalized)
+        fixed = fixed.expand(problem.num_fits, -1, -1)
+        return lambda output: fixed
     if name == "softmax":
-        return output.logits.softmax(-1)
-    return output.embedding.tanh() if name == "tanh" else output.embedding
+        return lambda output: output.logits.softmax(-1)
+    return lambda output: output.embedding.tanh() if name == "tanh" else output.embedding
 
 
-def propagated_features(problem: Problem) -> Tensor:
+def propagated_features(x: Features, operator: SparseMatrix) -> Tensor:
     r"""``(n, 32)`` leading principal components of :math:`\hat A^2 X`, rows of X of length one.
 
     They are divided by the largest absolute value. The space is the same for all methods, stages
     and networks.
+
+    Args:
+        x: X.
+        operator: :math:`\hat A`.
     """
-    x, operator = unit_rows(problem.x), problem.graph.normalized
+    x = unit_rows(x)
 
     def smooth(z: Tensor) -> Tensor:
         for _ in range(HOPS):
@@ -58,7 +64,7 @@ def propagated_features(problem: Problem) -> Tensor:
     return result
 
 
-CLASS_BALANCE = ("none", "uniform", "predicted", "balanced")
+CLASS_BALANCE = ("none", "uniform", "balanced")
 """How candidates are divided among classes; see the setting of :class:`DCGST`."""
 
 
@@ -152,10 +158,8 @@ def candidates_per_class(
 ) -> Tensor:
     """``(R, C)`` K of each class: equal, or shared by how often each class is predicted."""
     count = problem.num_classes
-    if class_balance in ("none", "uniform"):
+    if class_balance != "balanced":
         return num_candidates.floor().clamp_min(1)[:, None].expand(-1, count)
-    share = (log_proba.softmax(-1) * problem.pool[..., None]).sum(1)
-    if class_balance == "balanced":
-        share = share.sqrt()
+    share = (log_proba.softmax(-1) * problem.pool[..., None]).sum(1).sqrt()
     share = share / share.sum(1, keepdim=True).clamp_min(1e-12)
     return (num_candidates[:, None] * count * share).ceil()
