@@ -194,7 +194,7 @@ def test_shift_is_measured_in_the_chosen_representation(small, one_run, name, su
     fitted = quick(representation=name, support=support, max_stages=1).fit(small, one_run)
     problem = problem_of(small, one_run)
     if name == "propagated":  # the only one that training does not change
-        z = propagated_features(problem)
+        z = propagated_features(problem.x, problem.graph.normalized)
         assert float(z.abs().max()) == pytest.approx(1)
         labeled = problem.train_labels >= 0
         expected = labeled_shift(z[None], labeled, problem.pool, fitted.cmd_support)
@@ -259,6 +259,8 @@ def test_literal_presets_have_the_published_weights_and_do_what_is_printed():
         for weight in ("cmd_weight", "predictor_weight", "ner_weight", "lr", "growth"):
             assert getattr(literal, weight) == getattr(paper, weight)
         assert (literal.ner_reduction, literal.constraint) == ("sum", "penalty")
+        assert (literal.representation, literal.support) == ("hidden", "range")
+        assert literal.dropout == 0.5
         assert (literal.budget, literal.class_balance) == ("total", "none")
         assert (literal.cmd_trains, literal.edge_noise) == ("both", "gumbel")
         assert (literal.accumulate, literal.criterion, literal.hidden) == (False, "shift", 64)
@@ -275,7 +277,13 @@ def test_paper_presets_have_the_published_weights():
         m = DCGST.from_preset(name)
         assert (m.cmd_weight, m.predictor_weight, m.ner_weight, m.lr) == expected
         assert (m.growth, m.weight_decay, m.backbone) == (0.5, 5e-4, "gcn")
-        assert (m.edge_predictor, m.ner_reduction) == (True, "sum")
+        assert (m.edge_predictor, m.ner_reduction) == (True, "relative")
+
+
+def test_paper_presets_differ_only_in_what_is_published():
+    one, two = (DCGST.from_preset(f"paper/{name}").get_params() for name in ("cora", "pubmed"))
+    different = {name for name, value in one.items() if two[name] != value}
+    assert different == {"cmd_weight", "predictor_weight", "ner_weight", "lr"}
 
 
 class TestBiasedLabels:

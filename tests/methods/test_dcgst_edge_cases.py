@@ -11,7 +11,7 @@ from dcgst.graph import Graph
 from dcgst.methods import DCGST
 from dcgst.splits import Split, sample
 
-QUOTAS = ["none", "uniform", "predicted", "balanced"]
+QUOTAS = ["none", "uniform", "balanced"]
 
 
 def quick(**settings) -> DCGST:

@@ -50,11 +50,6 @@ class TestCandidatesPerClass:
     def test_is_at_least_one(self, class_balance):
         assert self.sizes(class_balance, 0.4) == [1, 1, 1]
 
-    def test_predicted_is_proportional_to_the_probabilities_rounded_up(self):
-        # Probabilities .88 and .12, so shares .804, .196 and 0 of 3 K candidates.
-        assert self.sizes("predicted") == [8, 2, 1]  # 7.23, 1.77, 0.0001
-        assert self.sizes("predicted", 2.4) == [6, 2, 1]  # 5.79, 1.41
-
     def test_balanced_is_proportional_to_their_square_roots_rounded_up(self):
         # Square roots .896, .443 and .004, so shares .667, .330 and .003.
         assert self.sizes("balanced") == [7, 3, 1]  # 6.01, 2.97, 0.02
@@ -62,7 +57,7 @@ class TestCandidatesPerClass:
 
     def test_only_pool_nodes_count(self):
         problem = ring_problem([0] * 8 + [-1] * 2, 3)
-        found = candidates_per_class(problem, self.logits, torch.tensor([3.0]), "predicted")
+        found = candidates_per_class(problem, self.logits, torch.tensor([3.0]), "balanced")
         # The pool is one node of either class: shares of one half.
         assert found[0].tolist() == [5, 5, 1]
 
@@ -119,9 +114,9 @@ class TestSelect:
     @pytest.mark.parametrize(
         ("class_balance", "expected"),
         [
-            # Sums of the pool's probabilities: 4.565, 3.195 and 1.24, rounded up to 5, 4 and 2.
-            ("predicted", [3, 2, 1]),
-            # Their square roots, scaled to the sum 9: 3.82, 3.19 and 1.99, so 4, 4 and 2.
+            ("uniform", [2, 2, 1]),
+            # Square roots of the sums of the pool's probabilities, scaled to the sum 9: 3.82, 3.19
+            # and 1.99, so 4, 4 and 2.
             ("balanced", [2, 2, 1]),
         ],
     )
