@@ -73,7 +73,7 @@ def test_substitute_features_are_not_compared_with_published_results(records):
 
 def test_tables_can_be_made_without_records(records):
     made = make_tables(select_experiments(["all"]), records)
-    assert len(made) == 10
+    assert len(made) == 13
     assert all(json.dumps(table.rows) for table in made)
     assert "2,708" in dataset_table("Datasets").markdown()
 

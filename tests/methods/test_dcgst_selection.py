@@ -201,7 +201,7 @@ class TestNERWeight:
         half = self.candidates.random_half()
         problem = twelve_nodes()
         labeled, nothing = problem.train_labels >= 0, torch.zeros(1, 12)
-        objective = SelectionObjective(draw(0, 1, 12, 2), labeled, problem.pool, nothing)
+        objective = SelectionObjective(draw(0, 1, 12, 2), labeled, problem.pool, nothing, 1.0)
         sign = (half * self.ner).sum().sign()  # of the sum of NER, which may be negative
         expected = (0.7 * sign - 0.3) * objective.value(half)
         torch.testing.assert_close((half * term).sum(1), expected)

@@ -147,9 +147,10 @@ def plot_shift(records: Records, runs: int) -> Figure | None:
     if found is None:
         return None
     titles = [TITLES[cell.method] for cell in cells]
+    shift = np.array([[run[-1]["fixed_cmd"] for run in record["stages"]] for record in found])
     figure, (ax,) = make_panels(1, 1, width=4.2, height=2.6)
     colors = [GRAY] * 4 + [BLUE]
-    bars = ax.bar(titles, [record["cmd_after"] for record in found], color=colors, width=0.65)
+    bars = ax.bar(titles, shift.mean(1), yerr=shift.std(1), color=colors, width=0.65)
     ax.margins(y=0.12)
     ax.bar_label(bars, fmt="%.3f", padding=2, fontsize=8)
     ax.set_ylabel("shift (CMD) between labeled\nand unlabeled nodes")
@@ -429,8 +430,8 @@ FIGURES: dict[str, Callable[[Records, int], Figure | None]] = {
 """Function of each figure. It returns None if a record is missing."""
 
 CAPTIONS = {
-    "fig1": "Mean over the runs, each method in its own space: the spaces of the others are hidden "
-    "layers, so only the order of the methods that share one can be compared.",
+    "fig1": "Last labels and pseudo-labels of each method, mean and standard deviation over the "
+    "runs, in one fixed space (propagated features).",
     "fig2": "DC-GST with preset `paper/cora`, fitted on run 0 when the figure is drawn. The "
     "subgraph surrounds the node with the most changed edges.",
     "fig4": "`paper/…` presets. The line is the mean over the runs, the band is one standard "

@@ -77,10 +77,10 @@ class PeakMemory:
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
+        gc.collect()
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
         else:
-            gc.collect()
             with contextlib.suppress(OSError, AttributeError):
                 ctypes.CDLL(None).malloc_trim(0)  # return free memory to the operating system
             with contextlib.suppress(OSError):
