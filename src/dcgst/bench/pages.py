@@ -7,6 +7,7 @@ from statistics import mean
 from typing import Any
 
 from dcgst.bench.cells import Records, StoredRecord
+from dcgst.bench.claims import claims_table
 from dcgst.bench.experiments import (
     EXPERIMENTS,
     OTHER_RATES,
@@ -74,6 +75,7 @@ def make_tables(experiments: list[Experiment], records: Records, runs: int = 10)
             compare(f"Tuned baselines: biased labels on {title}", dataset, tuned=True)
             for dataset, title in SUMMARY_DATASETS.items()
         ],
+        "claims": lambda: [claims_table("Claims of the paper", records, runs)],
         "rates": lambda: [
             compare(
                 f"Other label rates on {SUMMARY_DATASETS[name]}", name, "ppr-s", rates=OTHER_RATES
