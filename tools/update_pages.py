@@ -1,4 +1,4 @@
-"""Update docs/suite.md, and tables in README.md and docs/measurements.md, from results/."""
+"""Update docs/suite.md, and tables in README.md and other pages, from results/."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 from dcgst.bench.cells import Records
+from dcgst.bench.claims import claim_sections, claims_table
 from dcgst.bench.iceberg import iceberg_section
 from dcgst.bench.pages import summary_table
+from dcgst.bench.results import Table
 from dcgst.bench.suite import GROUPS, SAMPLERS, render_suite, suite_summary
 from dcgst.files import write_text
 
@@ -39,6 +41,12 @@ def ensemble_table(path: Path) -> str:
     return "\n".join(lines)
 
 
+def table_of(table: Table) -> str:
+    """The rows of a table, without its title and notes."""
+    lines = [table.headers, ["---"] * len(table.headers), *table.rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
 def main() -> None:
     paper, suite = (Records(ROOT / "results" / f"{name}.jsonl") for name in ("reproduce", "suite"))
     readme = ROOT / "README.md"
@@ -47,6 +55,10 @@ def main() -> None:
     text = replace_between(text, "suite table", suite_summary(suite))
     write_text(readme, text)
     write_text(ROOT / "docs" / "suite.md", render_suite(suite))
+    reproduction = ROOT / "docs" / "reproduction.md"
+    text = reproduction.read_text(encoding="utf-8")
+    text = replace_between(text, "verdicts", table_of(claims_table("", paper)))
+    write_text(reproduction, replace_between(text, "claims", claim_sections(paper)))
     ensemble = ROOT / "docs" / "methods" / "ensemble.md"
     table = ensemble_table(ROOT / "results" / "ensemble.jsonl")
     text = ensemble.read_text(encoding="utf-8")

@@ -9,10 +9,10 @@ import pytest
 
 from dcgst.bench.cells import Cell, Records, key_of
 from dcgst.bench.grid import _by_labeled_nodes, run_grid
-from dcgst.bench.protocol import Labels, run_cell
-from dcgst.datasets import load
-from dcgst.methods import Majority, method
-from dcgst.splits import Split
+from dcgst.bench.protocol import Labels, pseudo_labels_after, run_cell, stage_histories
+from dcgst.datasets import load, synthetic
+from dcgst.methods import DCGST, Majority, method
+from dcgst.splits import Split, sample
 from dcgst.testing import small_graph
 
 LABELS = Labels("uniform", per_class=3, runs=2, validation=8)
@@ -71,3 +71,22 @@ def test_balanced_accuracy_is_the_mean_recall_of_the_classes_with_test_nodes():
     assert record.accuracy == [pytest.approx(33.33, abs=0.01)]
     assert record.balanced_accuracy == 50.0
     assert record.macro_f1 == 25.0
+
+
+def test_histories_have_the_shift_in_a_fixed_space_and_the_accuracy_of_pseudo_labels():
+    graph = synthetic(200, 3, features=8, seed=1)
+    split = sample(graph, "ppr-s", per_class=4, runs=1)
+    for settings in ({"accumulate": True}, {"accumulate": False}):
+        model = DCGST(
+            epochs=10, stage_epochs=3, max_stages=3, hidden=8, edge_predictor=False, **settings
+        )
+        results = model.fit_runs(graph, split)
+        ((first, *stages),) = stage_histories(graph, split, results)
+        assert first["fixed_cmd"] == first["cmd"], "this method measures it in the same space"
+        assert "right" not in first
+        for record in stages:
+            assert record["fixed_cmd"] == pytest.approx(record["cmd"], abs=2e-4)
+            labels = pseudo_labels_after(results[0], record)
+            assert len(np.unique(labels["node"])) + 12 == record["labeled"]
+            expected = (labels["label"] == graph.labels[labels["node"]]).mean()
+            assert record["right"] == pytest.approx(expected, abs=1e-4)

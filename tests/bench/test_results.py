@@ -73,7 +73,7 @@ def test_substitute_features_are_not_compared_with_published_results(records):
 
 def test_tables_can_be_made_without_records(records):
     made = make_tables(select_experiments(["all"]), records)
-    assert len(made) == 13
+    assert len(made) == 14
     assert all(json.dumps(table.rows) for table in made)
     assert "2,708" in dataset_table("Datasets").markdown()
 
@@ -128,7 +128,10 @@ def test_original_graph_and_variant_are_drawn():
 @pytest.mark.parametrize("name", [name for name in FIGURES if name != "fig2"])
 def test_figure_is_drawn_only_if_all_records_exist(name, records, tmp_path):
     assert draw(name, records, tmp_path) == []
-    history = [{"stage": 0, "cmd": 0.3}, {"stage": 1, "cmd": 0.2, "accuracy": 0.6}]
+    history = [
+        {"stage": 0, "labeled": 8, "cmd": 0.3, "fixed_cmd": 0.3},
+        {"stage": 1, "labeled": 12, "cmd": 0.2, "fixed_cmd": 0.2, "accuracy": 0.6},
+    ]
     for cell in cells_of(select_experiments([name]), 3):
         stages = [history, history[:1] + [history[1]] * 2, history] if cell.stages else None
         records.add(make_record(cell, [60.0, 61.0, 65.0], stages=stages))

@@ -311,10 +311,12 @@ def plot_study(summary: Mapping[str, Any]) -> Figure:
 
 
 def _set_log_ticks(ax: Axes) -> None:
-    """Label the graph sizes on the x axis, and 1 and 3 of each power of ten on the y axis."""
+    """Label the graph sizes on the x axis, and 1, 2 and 5 of each power of ten on the y axis."""
     ax.set_xticks(SIZES, [f"{num_nodes:,}" for num_nodes in SIZES])
     low, high = ax.get_ylim()
-    ticks = [t for k in range(-3, 7) for t in (10.0**k, 3 * 10.0**k) if low <= t <= high]
+    ticks = [
+        t for k in range(-3, 7) for t in (10.0**k, 2 * 10.0**k, 5 * 10.0**k) if low <= t <= high
+    ]
     ax.set_yticks(ticks, [f"{tick:,g}" for tick in ticks])
     ax.minorticks_off()
 
