@@ -68,6 +68,18 @@ def test_biased_labels_do_not_set_weights_and_clusters_count_more():
     assert float(trusted.weights["wrong"] / trusted.weights["right"]) == pytest.approx(3**-4)
 
 
+def test_a_single_member_is_not_scaled_by_its_agreement_with_itself():
+    """Labels that are not believed: the student has learned from the member, so it agrees, too."""
+    alone = fit_of([[0.7, 0.3]] * 2)
+    evidence = evidence_of([0, 0], trust=0.0)
+    for fits in ({"gcn": alone}, {"gcn": alone, "student": alone}):
+        found = combine(fits, evidence, EVERY_NODE)
+        assert [float(scale.factor) for scale in found.scales.values()] == [1.0] * len(fits)
+        torch.testing.assert_close(found.log_proba.exp()[0, 0], torch.tensor([0.7, 0.3]))
+    two = combine({"gcn": alone, "mlp": alone}, evidence, EVERY_NODE)
+    assert float(two.scales["gcn"].factor) > 2
+
+
 def test_random_labels_count_fully_where_training_labels_do_not():
     evidence = evidence_of([0] * 5, random=True, trust=0.0)
     assert evidence.belief.tolist() == [0.5]  # as many as ENOUGH_RANDOM
@@ -148,9 +160,26 @@ def test_other_graphs_are_predicted_by_the_members_that_have_a_model():
     np.testing.assert_allclose(proba.sum(1), 1, rtol=1e-4)
 
 
-@pytest.mark.parametrize("members", ["", "lp,nonsense", (), (3,), 5])
+def test_members_without_a_model_of_another_graph_are_named():
+    graph, split = small_graph(), small_split(small_graph())
+    model = Ensemble(members=("lp", "em", Constant()), student=None).fit(graph, split)
+    nothing, everything = np.full(graph.num_nodes, -1), graph.labels
+    assert model.members_without_model(model.result_, nothing) == ["lp", "constant"]
+    assert model.members_without_model(model.result_, everything) == ["constant"]
+    for members, message in ((("lp",), "so few labels"), ((Constant(),), "constant; add one")):
+        fitted = Ensemble(members=members, student=None).fit(graph, split)
+        with pytest.raises(InputError, match=message):
+            fitted.predict_proba(small_graph(150))
+
+
+def test_none_is_no_student():
+    assert Ensemble(student="none").create_student() is None
+    assert list(Ensemble(members="lp", student="none").all_members()) == ["lp"]
+
+
+@pytest.mark.parametrize("members", ["", "lp,nonsense", "lp,,em", (), (3,), 5])
 def test_invalid_members_are_errors(members):
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match="members"):
         Ensemble(members=members).check()
 
 
@@ -201,7 +230,7 @@ def test_the_student_learns_from_the_members():
 
 
 def test_invalid_students_are_errors():
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match="student: unknown method 'nonsense'"):
         Ensemble(student="nonsense").check()
 
 

@@ -13,7 +13,6 @@ import typer
 from dcgst.cli.output import check_file, check_table, errors, say
 from dcgst.errors import InputError
 from dcgst.methods import METHODS, Method
-from dcgst.methods.params import check_settings
 from dcgst.tables import Columns, Input, Query, read
 from dcgst.tables.sources import is_database
 from dcgst.tables.table import read_head
@@ -77,7 +76,7 @@ def make_method(name: str, preset: str, settings: dict[str, Any]) -> Method:
     """Create a method with valid settings."""
     method = METHODS[name].from_preset(preset, **settings)
     try:
-        check_settings(method)
+        method.check_values()
     except InputError as error:
         raise InputError(f"{name}: {error}") from error
     return method

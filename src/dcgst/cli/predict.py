@@ -172,6 +172,9 @@ def _describe(run: Run, other: OtherGraph, folder: Path) -> None:
     say(f"{len(found):,} nodes, {known}; {labels:,} known labels used.", errors)
     if other.unused_labels:
         say(f"{other.unused_labels:,} labels in the input are not used; see --use-labels.", errors)
+    if other.absent:
+        listed = ", ".join(other.absent)
+        say(f"Without {listed}: no model of another graph, or too few known labels.", errors)
     for difference in other.drift:
         say(f"Warning: drift in {difference}.", errors)
     if shared == len(found) == run.graph.num_nodes and not other.drift:

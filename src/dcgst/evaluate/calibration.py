@@ -33,12 +33,20 @@ class Calibration:
         return proba if self.temperature == 1 else scale_temperature(proba, self.temperature)
 
 
-def calibrated_in_fit(nodes: int) -> Calibration:
-    """Of a method that calibrates its probabilities itself, with some validation nodes."""
-    sources = ["left-out labels", "the agreement of members"]
+def calibrated_in_fit(nodes: int, agreement: bool) -> Calibration:
+    """Of a method that calibrates its probabilities itself.
+
+    Args:
+        nodes: number of validation nodes.
+        agreement: whether members agree or not.
+    """
+    sources = ["left-out labels"]
+    if agreement:
+        sources.append("the agreement of members")
     if nodes:
         sources.append(f"{nodes} validation nodes")
-    listed = ", ".join(sources[:-1]) + " and " + sources[-1]
+    *first, last = sources
+    listed = f"{', '.join(first)} and {last}" if first else last
     return Calibration(1.0, nodes, f"in the fit, from {listed}")
 
 

@@ -157,6 +157,15 @@ class Method(FittedAttributes, ABC):
         """What each member of an ensemble does, by name; empty for other methods."""
         return {}
 
+    def members_without_model(self, result: Result, labels: NDArray[np.int64]) -> list[str]:
+        """Members of an ensemble that do not take part in the prediction of another graph.
+
+        Args:
+            result: of the fit.
+            labels: ``(n,)`` known class codes there, -1 elsewhere.
+        """
+        return []
+
     def apply(self, result: Result, problem: Problem) -> list[Tensor]:
         """``(1, n, C)`` probabilities of each fitted replica on another graph.
 

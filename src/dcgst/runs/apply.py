@@ -249,12 +249,14 @@ class OtherGraph:
         drift: how it differs from the graph of the fit.
         unused_labels: number of labels in it that were not used.
         same_ids: whether nodes with the same id as in the fit are the same nodes.
+        absent: members of an ensemble that do not take part.
     """
 
     predictions: Predictions
     drift: list[Drift]
     unused_labels: int
     same_ids: bool
+    absent: list[str]
 
 
 def predict_other(
@@ -302,7 +304,8 @@ def predict_other(
         drift += representation_drift(run.method.embed(), run.method.embed(graph)[new])
     same_ids = ids_name_nodes(run.graph, graph, np.flatnonzero(run.split.given[0]))
     predictions = Predictions(graph.ids[new], run.graph.class_names, result, agreement=False)
-    return OtherGraph(predictions, drift, unused, same_ids)
+    absent = run.method.members_without_model(run.result, known)
+    return OtherGraph(predictions, drift, unused, same_ids, absent)
 
 
 def read_added(

@@ -20,6 +20,7 @@ from dcgst.memory import available_memory, check_memory
 from dcgst.methods import DEFAULT_METHOD, METHODS, Method
 from dcgst.methods.problem import follow_shares, shares_of
 from dcgst.methods.relations import Relation, use_relations, weigh_relations
+from dcgst.methods.result import AGREEMENT
 from dcgst.methods.running import check_split, fits_sample
 from dcgst.runs import folder as folder_format
 from dcgst.runs.assessment import compute_metrics
@@ -347,7 +348,8 @@ def _calibrate(model: Method) -> Calibration:
     graph, split = model.graph_, model.split_
     val_labels = np.where(split.val[0], graph.labels, UNKNOWN)
     if model.calibrated:
-        calibration = calibrated_in_fit(int(split.val[0].sum()))
+        agreement = AGREEMENT in model.result_.expectation
+        calibration = calibrated_in_fit(int(split.val[0].sum()), agreement)
     else:
         calibration = calibrate(model.proba_, val_labels)
     if calibration.nodes and "train" not in graph.masks:

@@ -11,7 +11,7 @@ from torch import Tensor
 from dcgst.features.graph_tensors import NodeTensors
 from dcgst.features.shares import every_kth, mean_probabilities, share_offsets
 from dcgst.graph import UNKNOWN
-from dcgst.methods.ensemble.members import SMALLEST, MemberFit
+from dcgst.methods.ensemble.members import SMALLEST, STUDENT, MemberFit
 from dcgst.methods.row_models import Affine, RowModel, confidence_scale
 from dcgst.methods.storage import storable
 from dcgst.shift.selection import ranks
@@ -128,7 +128,8 @@ def combine(
 
     With belief b, each prediction is scaled by :math:`f^b g^{1-b}`, where f maximizes the
     likelihood of the left-out labels and g makes its mean confidence equal to its agreement with
-    the other members. The weighted mean is scaled by :math:`f^b` in the same way.
+    the other members (1 if no two members were fitted without each other's predictions). The
+    weighted mean is scaled by :math:`f^b` in the same way.
 
     Args:
         members: the fitted members by name.
@@ -139,11 +140,14 @@ def combine(
     """
     belief = evidence.belief
     agreement = agreements(members, nodes)
+    several = len(members.keys() - {STUDENT}) > 1
     scales: dict[str, Affine] = {}
     weights: dict[str, Tensor] = {}
     for name, fit in members.items():
         factor = evidence.best_factor(fit.left_out)
-        if bool((belief < 1).any()):
+        if not several:
+            factor = factor**belief
+        elif bool((belief < 1).any()):
             chance = 1 / fit.log_proba.shape[-1] + 0.01
             target = agreement[name].clamp(chance, MAX_CONFIDENCE)
             common = confidence_scale(fit.log_proba, target, nodes).clamp_max(MAX_SCALE)

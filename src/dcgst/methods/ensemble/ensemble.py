@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dcgst.errors import InputError
@@ -60,8 +62,8 @@ class Ensemble(Method):
     r"""Several methods, each fitted alone; their predictions are weighted by left-out labels.
 
     The given labels are divided into folds. Each member m is fitted to all labels, and to all but
-    each fold; these fits are computed together. So every label has a prediction that did not use
-    it. With :math:`a_m` the accuracy of these predictions, the result is
+    each fold; these fits are computed together. So most labels have a prediction that did not use
+    them. With :math:`a_m` the accuracy of these predictions, the result is
 
     .. math:: \log P = \tau \textstyle\sum_m w_m\,\tau_m \log P_m + const,
               \qquad w_m \propto a_m^4
@@ -99,7 +101,9 @@ class Ensemble(Method):
     )
     folds: int = param(3, "parts of the labels that are left out in turn", low=2)
     train_on_validation: bool = param(
-        True, "the validation labels are training labels, too; else they set the weights only"
+        True,
+        "the validation labels are training labels, too; else they only set weights, scales and "
+        "class shares",
     )
     random_validation: bool = param(
         True, "the validation nodes are a random sample, so estimate class shares"
@@ -133,8 +137,7 @@ class Ensemble(Method):
             try:
                 create()
             except InputError as error:
-                none = "; none for no student" if setting == "student" else ""
-                raise InputError(f"{setting}: {error}{none}") from error
+                raise InputError(f"{setting}: {error}") from error
         for name, member in self.all_members().items():
             member.check_values()
             for setting in SHARED:
@@ -182,6 +185,11 @@ class Ensemble(Method):
         listed = self.members.split(",") if isinstance(self.members, str) else self.members
         found: dict[str, Method] = {}
         for entry in listed:
+            if isinstance(entry, str) and not entry.strip():
+                raise InputError(
+                    f"a name is empty in {self.members!r}; name at least one method, and none "
+                    "between two commas"
+                )
             member = self._create(entry)
             name, number = member.name, 2
             while name in found or name == STUDENT:
@@ -193,7 +201,7 @@ class Ensemble(Method):
 
     def create_student(self) -> Method | None:
         """The member that is trained on pseudo-labels, if there is one."""
-        return None if self.student is None else self._create(self.student)
+        return None if self.student in (None, "none") else self._create(self.student)
 
     def all_members(self) -> dict[str, Method]:
         """The members and the student by name."""
@@ -305,30 +313,58 @@ class Ensemble(Method):
         for number, model in enumerate(result.predictors):
             if not isinstance(model, CombinedModel):
                 raise InputError("the stored model is not that of an ensemble; fit again")
-            few = bool((problem.label_counts() < model.label_counts * MIN_LABEL_SHARE).any())
+            few = few_labels(model, problem.train_labels[0].numpy(force=True))
             members: dict[str, RowModel | None] = {}
             for name, member in self.all_members().items():
                 if name not in model.members:  # it was left out of the fit
                     continue
-                absent = member.propagates_labels and few
                 own = replace(
                     problem,
                     graph=problem.graph.scaled_by(member.scale_features),
                     checkpoint=checkpoint.within(f"{number}-{name}"),
                 )
+                absent = member.propagates_labels and few
                 known = None if absent else member.model_on(model.members[name], own)
                 members[name] = with_scale(known, member)
             if not any(members.values()):
-                raise InputError(
-                    "no member has a model that predicts another graph with so few labels"
-                )
+                raise InputError(no_model(few, self.all_members()))
             found.append(replace(model, members=members))
         return found
+
+    def members_without_model(self, result: Result, labels: NDArray[np.int64]) -> list[str]:
+        absent: dict[str, None] = {}
+        for model in result.predictors:
+            if isinstance(model, CombinedModel):
+                few = few_labels(model, labels)
+                for name, member in self.all_members().items():
+                    if name not in model.members:
+                        continue
+                    if few if member.propagates_labels else model.members[name] is None:
+                        absent[name] = None
+        return list(absent)
 
     def predicts_rows(self, result: Result) -> bool:
         members = self.all_members()
         fitted = {name for model in result.predictors for name in getattr(model, "members", ())}
         return bool(fitted) and all(members[name].by_rows for name in fitted)
+
+
+def few_labels(model: CombinedModel, labels: NDArray[np.int64]) -> bool:
+    """Whether a class has less than half as many labels in another graph as in the fit."""
+    counts = model.label_counts[0].numpy(force=True)
+    known = np.bincount(labels[labels != UNKNOWN], minlength=len(counts))
+    return bool((known < counts * MIN_LABEL_SHARE).any())
+
+
+def no_model(few: bool, members: Mapping[str, Method]) -> str:
+    """Why no member predicts another graph, and what to do."""
+    if few and any(member.propagates_labels for member in members.values()):
+        return (
+            "no member predicts another graph with so few labels: each class needs at least half "
+            "as many as in the fit; or add a member with a model, such as gcn"
+        )
+    names = ", ".join(members)
+    return f"no member has a model of another graph: {names}; add one that has, such as gcn"
 
 
 def with_scale(model: RowModel | None, member: Method) -> RowModel | None:
