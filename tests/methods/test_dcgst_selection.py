@@ -196,14 +196,13 @@ class TestNERWeight:
 
     def test_relative_terms_are_in_the_unit_of_the_shift(self, monkeypatch):
         """For a random half of the candidates, γ·NER equals γ times the CMD."""
-        settings = {"ner_reduction": "relative", "ner_weight": 0.7, "error_weight": 0.3}
-        term = self.ner_term(monkeypatch, **settings)
+        term = self.ner_term(monkeypatch, ner_reduction="relative", ner_weight=0.7)
         half = self.candidates.random_half()
         problem = twelve_nodes()
         labeled, nothing = problem.train_labels >= 0, torch.zeros(1, 12)
         objective = SelectionObjective(draw(0, 1, 12, 2), labeled, problem.pool, nothing, 1.0)
         sign = (half * self.ner).sum().sign()  # of the sum of NER, which may be negative
-        expected = (0.7 * sign - 0.3) * objective.value(half)
+        expected = 0.7 * sign * objective.value(half)
         torch.testing.assert_close((half * term).sum(1), expected)
 
     def test_relative_selection_does_not_depend_on_the_unit_of_ner(self, monkeypatch):

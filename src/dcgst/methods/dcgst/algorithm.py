@@ -148,13 +148,11 @@ class DCGST(Settings):
             gain = self.ner_weight * candidates.ner
         elif self.ner_reduction == "mean":
             gain = self.ner_weight * candidates.ner / candidates.budget.clamp_min(1)[:, None]
-        else:  # departure 8: D, NER and errors are divided by their values for a random half
+        else:  # departure 8: D and NER are divided by their values for a random half
             half = candidates.random_half()
-            unit = distance.value(half)[:, None]
-            gain = unit * (
-                self.ner_weight * relative_to(half, candidates.ner)
-                - self.error_weight * relative_to(half, 1 - candidates.confidence)
-            )
+            shift, ner = distance.value(half), (half * candidates.ner).sum(1).abs()
+            ner = ner.clamp_min(torch.finfo(ner.dtype).tiny)
+            gain = self.ner_weight * shift[:, None] * (candidates.ner / ner[:, None])
         return replace(distance, ner_term=gain)
 
     def compare_teachers(
@@ -171,9 +169,3 @@ class DCGST(Settings):
         """Train on the final labels and the original graph."""
         options = replace(self.training_options, epochs=self.student_epochs)
         student.train("student", labels, problem, options, number=1)
-
-
-def relative_to(half: Tensor, values: Tensor) -> Tensor:
-    """Values ``(R, n)``, divided by the magnitude of their sum over weighted nodes ``(R, n)``."""
-    total = (half * values).sum(1, keepdim=True).abs()
-    return values / total.clamp_min(torch.finfo(values.dtype).tiny)

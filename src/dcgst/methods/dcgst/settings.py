@@ -65,13 +65,6 @@ class Settings(NeuralMethod):
     growth: float = param(0.5, "K is multiplied by 1 + growth after each stage", low=0, symbol="λ")
 
     ner_weight: float = param(0.1, "weight of NER", low=0, symbol="γ", group=SELECTION)
-    error_weight: float = param(
-        0.0,
-        "weight of the mean of 1 - confidence of the selected nodes; with ner_reduction=relative",
-        low=0,
-        symbol="η",
-        group=SELECTION,
-    )
     criterion: str = param(
         "shift",
         "select by shift and NER, or by confidence alone",
