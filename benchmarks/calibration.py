@@ -22,7 +22,7 @@ def measure(graph: Graph, split: Split, name: str, replicas: int) -> tuple[float
         val_labels = np.where(split.val[run], graph.labels, -1)
         calibration = calibrate(result.proba, val_labels)
         if model.calibrated:
-            calibration = calibrated_in_fit(int(split.val[run].sum()))
+            calibration = calibrated_in_fit(int(split.val[run].sum()), agreement=True)
         test = split.pool[run] & (graph.labels >= 0)
         labels, proba = graph.labels[test], result.proba[test]
         uncalibrated.append(expected_calibration_error(proba, labels))
