@@ -177,11 +177,10 @@ def measure(path: Path, cell: Cell, device: str) -> Record:
         graph,
         cell.make_method(device),
         cell.labels,
-        cell.preset,
         stages=cell.stages,
         split=splits[cell.labels],
     )
-    return dataclasses.replace(record, dataset=cell.dataset)
+    return cell.named(record)
 
 
 def run(folder: Path, cells: Sequence[Cell], results: Path, device: str, processes: int) -> int:

@@ -95,7 +95,8 @@ def test_ablation_table_names_ablations_better_than_the_full_method(records):
 def test_page_is_generated_from_records(citeseer_records):
     text = render_page(citeseer_records)
     assert "**57.9 ± 0.6** (58.1)" in text
-    assert f"{len(citeseer_records.by_key)} cells" in text
+    # Figure 5 needs the history of two cells, which these records do not have.
+    assert f"{len(citeseer_records.by_key) - 2} cells" in text
     assert "CPU (test)" in text
     assert "![sensitivity to the three weights](../results/figures/fig4.svg)" in text
 

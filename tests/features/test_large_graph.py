@@ -26,9 +26,7 @@ def scaled(rows):
 
 
 def large_of(graph, folder=None) -> LargeGraph:
-    return LargeGraph(
-        graph.features, graph.adjacency, scaled, Workspace(folder, 3), weighted=graph.weighted
-    )
+    return LargeGraph(graph, scaled, Workspace(folder, 3))
 
 
 @pytest.fixture(params=["dense", "sparse", "constant column"])

@@ -94,6 +94,10 @@ class Cell:
         official = record.get("official", True) or not official_available(self.dataset)
         return bool(history and quality and official)
 
+    def named(self, record: Record) -> Record:
+        """A record of this cell with the names of the cell: its dataset may be a path."""
+        return replace(record, dataset=self.dataset, preset=self.preset)
+
     def with_runs(self, runs: int) -> Cell:
         """Return a copy with another number of runs."""
         return replace(self, runs=runs)
@@ -188,8 +192,10 @@ class Records:
                 self._update(record)
 
     def find(self, cell: Cell) -> StoredRecord | None:
-        """Return the record of a cell, or None if there is none."""
-        return self.by_key.get(cell.key)
+        """Return the record of a cell, with a history if it needs one, or None if there is none."""
+        record = self.by_key.get(cell.key)
+        without = cell.stages and record is not None and record.get("stages") is None
+        return None if without else record
 
     def find_all(self, cells: Sequence[Cell]) -> list[StoredRecord] | None:
         """Return the records of all cells, or None if any is missing."""

@@ -17,6 +17,7 @@ from dcgst.bench.experiments import (
     BASELINES,
     RATES,
     SENSITIVITY,
+    SENSITIVITY_RATES,
     SIZES,
     protocol_cell,
     scaling_cells,
@@ -24,13 +25,19 @@ from dcgst.bench.experiments import (
     shift_cell,
     stage_cell,
 )
-from dcgst.bench.results import TITLES, Table, published_ablation, published_result
+from dcgst.bench.results import (
+    ABLATION_TITLES,
+    BACKBONE_TITLES,
+    DATASET_TITLES,
+    TITLES,
+    Table,
+    published_ablation,
+    published_result,
+)
 
 BIASED, RANDOM = "released", "uniform"
-DATASETS = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
 HOLDS, UNDECIDED, FAILS = "holds", "undecided", "fails"
 REPRODUCED, PARTLY, NOT_REPRODUCED = "reproduced", "partly", "not reproduced"
-BACKBONE_TITLES = {"gat": "GAT", "sage": "GraphSAGE"}
 
 
 @dataclass(frozen=True)
@@ -41,11 +48,15 @@ class Comparison:
         title: what is compared.
         values: the difference in each run, or a single number.
         published: the same difference in the paper; None if it is not printed.
+        error: standard error of what is subtracted, if it is not in the values.
+        reached: it is enough that the difference is not below zero beyond chance.
     """
 
     title: str
     values: NDArray[np.float64]
     published: float | None = None
+    error: float = 0.0
+    reached: bool = False
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -53,14 +64,17 @@ class Comparison:
         mean, count = float(self.values.mean()), len(self.values)
         if count == 1 or not self.values.std():
             return mean, mean
-        half = float(t.ppf(0.975, count - 1) * self.values.std(ddof=1) / count**0.5)
+        error = float(np.hypot(self.values.std(ddof=1) / count**0.5, self.error))
+        half = float(t.ppf(0.975, count - 1)) * error
         return mean - half, mean + half
 
     @property
     def outcome(self) -> str:
         """Whether the interval is above zero, contains zero, or is below."""
         low, high = self.interval
-        return HOLDS if low > 0 else FAILS if high < 0 or low == high == 0 else UNDECIDED
+        if high < 0 or low == high == 0:
+            return FAILS
+        return HOLDS if low > 0 or self.reached else UNDECIDED
 
 
 @dataclass(frozen=True)
@@ -71,7 +85,7 @@ class Claim:
         title: the statement in short.
         quote: what the paper says, and where.
         command: the command that measures it.
-        compare: the comparisons; raises ``KeyError`` if a record is missing.
+        compare: the comparisons; raises :class:`MissingRecordError` if there is no record.
         remark: what a reader has to know; may be empty.
         unit: of the differences.
         digits: after the decimal point.
@@ -84,6 +98,10 @@ class Claim:
     remark: str = ""
     unit: str = "points of accuracy"
     digits: int = 1
+
+
+class MissingRecordError(LookupError):
+    """A record that a claim needs does not exist."""
 
 
 class Found:
@@ -101,7 +119,7 @@ class Found:
         """The record of a cell."""
         record = self.records.find(cell if cell.timed else cell.with_runs(self.runs))
         if record is None:
-            raise KeyError(str(cell))
+            raise MissingRecordError(str(cell))
         return record
 
     def accuracy(
@@ -136,9 +154,8 @@ def against(
     second: str,
     rates: Sequence[float],
     sampler: str = BIASED,
-    title: str = "",
 ) -> Comparison:
-    """One method minus another, over all runs at some label rates."""
+    """One method minus another in each run, mean over some label rates."""
     values = [
         found.accuracy(dataset, first, rate, sampler)
         - found.accuracy(dataset, second, rate, sampler)
@@ -151,8 +168,10 @@ def against(
             for rate in rates
         ]
     )
-    title = title or f"{DATASETS[dataset]}: {TITLES[first]} - {TITLES[second]}"
-    return Comparison(title, np.concatenate(values), number(float(published)))
+    title = f"{DATASET_TITLES[dataset]}: {TITLES[first]} - {TITLES[second]}"
+    if len(rates) == 1:
+        title = title.replace(":", f" {100 * rates[0]:g}%:", 1)
+    return Comparison(title, np.mean(values, axis=0), number(float(published)))
 
 
 def single(title: str, value: ArrayLike, published: float | None = None) -> Comparison:
@@ -161,34 +180,40 @@ def single(title: str, value: ArrayLike, published: float | None = None) -> Comp
 
 
 def self_training_helps(found: Found) -> Iterable[Comparison]:
-    for dataset in DATASETS:
+    for dataset in DATASET_TITLES:
         for name in ("st", "m3s", "drgst"):
             yield against(found, dataset, name, "gcn", RATES[dataset])
 
 
 def drgst_leads(found: Found) -> Iterable[Comparison]:
-    for dataset in DATASETS:
+    for dataset in DATASET_TITLES:
         for name in ("st", "m3s"):
             yield against(found, dataset, "drgst", name, RATES[dataset])
 
 
 def shift_methods_help(found: Found) -> Iterable[Comparison]:
-    for dataset, title in DATASETS.items():
+    for dataset in DATASET_TITLES:
         for name in ("srgnn", "eerm"):
-            highest, label = RATES[dataset][-1:], f"{title}, {100 * RATES[dataset][-1]:g}% labels"
-            yield against(
-                found, dataset, name, "gcn", highest, title=f"{label}: {TITLES[name]} - GCN"
-            )
+            yield against(found, dataset, name, "gcn", RATES[dataset][-1:])
+
+
+def shift_methods_need_labels(found: Found) -> Iterable[Comparison]:
+    for dataset, title in DATASET_TITLES.items():
+        for name in ("srgnn", "eerm"):
+            low, high = (against(found, dataset, name, "gcn", [RATES[dataset][k]]) for k in (0, -1))
+            published = (high.published or np.nan) - (low.published or np.nan)
+            text = f"{title}: gain of {TITLES[name]} at the highest rate - at the lowest"
+            yield Comparison(text, high.values - low.values, number(published))
 
 
 def srgnn_and_st(found: Found) -> Iterable[Comparison]:
-    for dataset in DATASETS:
+    for dataset in DATASET_TITLES:
         for name in ("srgnn", "st"):
             yield against(found, dataset, "srgnn_st", name, RATES[dataset])
 
 
 def dcgst_is_first(found: Found) -> Iterable[Comparison]:
-    for dataset, title in DATASETS.items():
+    for dataset, title in DATASET_TITLES.items():
         for rate in RATES[dataset]:
             best = best_baseline(found, dataset, rate=rate)
             values = found.accuracy(dataset, "dcgst", rate) - found.accuracy(dataset, best, rate)
@@ -205,138 +230,167 @@ def best_baseline(found: Found, dataset: str, **labels: Any) -> str:
 
 
 def published_values(found: Found) -> Iterable[Comparison]:
-    for dataset, title in DATASETS.items():
+    for dataset, title in DATASET_TITLES.items():
         for rate in RATES[dataset]:
-            published = published_mean(dataset, "dcgst", rate)
+            published = published_result(dataset, BIASED, rate, "dcgst")
+            assert published is not None
+            assert published.mean is not None
+            assert published.std is not None
             values = found.accuracy(dataset, "dcgst", rate)
-            text = f"{title} {100 * rate:g}%: {values.mean():.1f} - {published:.1f}"
-            yield Comparison(text, values - published)
+            text = f"{title} {100 * rate:g}%: {values.mean():.1f} - {published.mean:.1f}"
+            error = published.std / len(values) ** 0.5
+            yield Comparison(text, values - published.mean, None, error, reached=True)
+
+
+def first_on_random_labels(found: Found) -> Iterable[Comparison]:
+    for rate in RATES["citeseer"]:
+        best = best_baseline(found, "citeseer", rate=rate, sampler=RANDOM)
+        yield against(found, "citeseer", "dcgst", best, [rate], RANDOM)
 
 
 def competes_on_random_labels(found: Found) -> Iterable[Comparison]:
     for rate in RATES["citeseer"]:
-        text = f"CiteSeer {100 * rate:g}%: DC-GST - DR-GST"
-        yield against(found, "citeseer", "dcgst", "drgst", [rate], RANDOM, text)
+        yield against(found, "citeseer", "dcgst", "drgst", [rate], RANDOM)
 
 
 def bias_costs(found: Found) -> Iterable[Comparison]:
+    costs = []
     for rate in RATES["citeseer"]:
         values = found.accuracy("citeseer", "gcn", rate, RANDOM)
         values = values - found.accuracy("citeseer", "gcn", rate)
         published = published_mean("citeseer", "gcn", rate, RANDOM)
         published -= published_mean("citeseer", "gcn", rate)
-        yield Comparison(f"GCN, CiteSeer {100 * rate:g}%: random - biased", values, published)
+        costs.append(
+            Comparison(f"GCN, CiteSeer {100 * rate:g}%: random - biased", values, published)
+        )
+    yield from costs
+    first, last = costs[0], costs[-1]
+    published = (first.published or np.nan) - (last.published or np.nan)
+    text = "GCN, CiteSeer: this cost at the lowest rate - at the highest"
+    yield Comparison(text, first.values - last.values, published)
 
 
 def bias_is_measured(found: Found) -> Iterable[Comparison]:
-    for rate in RATES["citeseer"]:
-        random, biased = (
-            found.of(protocol_cell("citeseer", "dcgst", rate, sampler, "paper"))["cmd_before"]
-            for sampler in (RANDOM, BIASED)
-        )
-        text = f"CiteSeer {100 * rate:g}%: {biased:.3f} (biased) - {random:.3f} (random)"
-        yield single(text, biased - random)
+    spaces = {"dcgst": "propagated features", "gcn": "hidden layer of a GCN"}
+    for name, space in spaces.items():
+        preset = "paper" if name == "dcgst" else "default"
+        for rate in RATES["citeseer"]:
+            random, biased = (
+                found.of(protocol_cell("citeseer", name, rate, sampler, preset))["cmd_before"]
+                for sampler in (RANDOM, BIASED)
+            )
+            text = f"{space}, {100 * rate:g}%: {biased:.3f} (biased) - {random:.3f} (random)"
+            yield single(text, biased - random)
 
 
-def ablation_step(full: str, reduced: str, text: str) -> Callable[[Found], Iterable[Comparison]]:
-    """Compare two rows of Table 3."""
+def ablation_steps(*steps: tuple[str, str]) -> Callable[[Found], Iterable[Comparison]]:
+    """Compare pairs of rows of Table 3."""
 
     def compare(found: Found) -> Iterable[Comparison]:
         for dataset in ("cora", "citeseer"):
-            values = found.ablation(dataset, full) - found.ablation(dataset, reduced)
-            pair = [published_ablation(dataset, name) for name in (full, reduced)]
-            means = [own.mean if own and own.mean is not None else np.nan for own in pair]
-            published = number(float(means[0] - means[1]))
-            yield Comparison(f"{DATASETS[dataset]}: {text}", values, published)
+            for pair in steps:
+                of_both = [published_ablation(dataset, name) for name in pair]
+                means = [own.mean if own and own.mean else np.nan for own in of_both]
+                values = [found.ablation(dataset, name) for name in pair]
+                text = " - ".join(ABLATION_TITLES[name] for name in pair)
+                published = number(float(means[0] - means[1]))
+                yield Comparison(
+                    f"{DATASET_TITLES[dataset]}: {text}", values[0] - values[1], published
+                )
 
     return compare
 
 
+WORDS = {RANDOM: "random", BIASED: "biased"}
+STAGE_TITLES = {"dcgst": "DC-GST", "confidence": "DC-GST by confidence", "m3s": "M3S"}
 WEIGHTS = {"cmd_weight": "α", "predictor_weight": "β", "ner_weight": "γ"}
 
 
 def extremes_hurt(found: Found) -> Iterable[Comparison]:
-    for (dataset, setting), values in SENSITIVITY.items():
-        curve = [
-            np.array(found.of(sensitivity_cell(dataset, 0.02, setting, value))["accuracy"])
-            for value in values
-        ]
-        inner = np.mean(curve[1:-1], axis=0)
-        ends = (curve[0] + curve[-1]) / 2
-        text = f"{DATASETS[dataset]}, {WEIGHTS[setting]}: mean of the inner values - of the ends"
-        yield Comparison(text, inner - ends)
+    for rate in SENSITIVITY_RATES:
+        for (dataset, setting), values in SENSITIVITY.items():
+            cells = [sensitivity_cell(dataset, rate, setting, value) for value in values]
+            curve = [np.array(found.of(cell)["accuracy"]) for cell in cells]
+            inner = np.mean(curve[1:-1], axis=0)
+            ends = (curve[0] + curve[-1]) / 2
+            title = f"{DATASET_TITLES[dataset]} {100 * rate:g}%, {WEIGHTS[setting]}"
+            yield Comparison(f"{title}: mean of the inner values - of the ends", inner - ends)
 
 
-def peaks_move(found: Found) -> Iterable[Comparison]:
-    for setting, symbol in WEIGHTS.items():
-        grids = [SENSITIVITY[dataset, setting] for dataset in ("cora", "citeseer")]
-        low, high = max(grid[0] for grid in grids), min(grid[-1] for grid in grids)
-        peaks = []
-        for dataset, grid in zip(("cora", "citeseer"), grids, strict=True):
-            common = np.array([value for value in grid if low <= value <= high])
-            cells = [sensitivity_cell(dataset, 0.02, setting, value) for value in common.tolist()]
-            curves = np.array([found.of(cell)["accuracy"] for cell in cells])
-            peaks.append(common[curves.argmax(0)])
-        text = f"{symbol} from {low:g} to {high:g}: best value of a run, CiteSeer - Cora"
-        yield Comparison(text, peaks[1] - peaks[0])
+def not_tested(found: Found) -> Iterable[Comparison]:
+    return ()
 
 
-def histories(found: Found, name: str, sampler: str, key: str) -> list[NDArray[np.float64]]:
-    """One value of each stage, of each run."""
-    runs = found.of(stage_cell(name, sampler))["stages"]
-    return [np.array([record[key] for record in run if "accuracy" in record]) for run in runs]
+def runs_by_stage(found: Found, name: str, sampler: str) -> list[list[dict[str, float]]]:
+    """The history of each run."""
+    runs: list[list[dict[str, float]]] = found.of(stage_cell(name, sampler))["stages"]
+    return runs
 
 
 def inverse_correlation(found: Found) -> Iterable[Comparison]:
-    for sampler, word in ((RANDOM, "random"), (BIASED, "biased")):
-        pairs = zip(
-            histories(found, "dcgst", sampler, "cmd"),
-            histories(found, "dcgst", sampler, "accuracy"),
-            strict=True,
-        )
-        values = np.array([-np.corrcoef(shift, accuracy)[0, 1] for shift, accuracy in pairs])
-        yield Comparison(f"CiteSeer, {word} labels: -1 times the correlation in a run", values)
-
-
-def shift_keeps_falling(found: Found) -> Iterable[Comparison]:
-    for sampler, word in ((RANDOM, "random"), (BIASED, "biased")):
-        runs = {name: fixed_shift(found, name, sampler) for name in ("dcgst", "m3s")}
-        falls = {
-            name: np.array([float((np.diff(run) < 0).mean()) for run in own])
-            for name, own in runs.items()
-        }
-        more = falls["dcgst"] - falls["m3s"]
-        yield Comparison(f"{word} labels: share of stages that lower it, DC-GST - M3S", more)
-        half = np.array([run[0] / 2 - run[-1] for run in runs["dcgst"]])
-        yield Comparison(f"{word} labels, DC-GST: half of the first shift - the last", half)
-        rise = np.array([run.min() - run[-1] for run in runs["dcgst"]])
-        yield Comparison(f"{word} labels, DC-GST: lowest shift - the last", rise)
+    for sampler, word in WORDS.items():
+        for name, title in STAGE_TITLES.items():
+            values = []
+            for run in runs_by_stage(found, name, sampler):
+                shift = [record["cmd"] for record in run[:-1]]  # of the labels it was trained on
+                accuracy = [record["accuracy"] for record in run[1:]]
+                values.append(-np.corrcoef(shift, accuracy)[0, 1])
+            yield Comparison(f"{word} labels, {title}: -1 times the correlation", np.array(values))
 
 
 def fixed_shift(found: Found, name: str, sampler: str) -> list[NDArray[np.float64]]:
     """The shift in the fixed space, for the training labels and after each stage."""
-    runs = found.of(stage_cell(name, sampler))["stages"]
+    runs = runs_by_stage(found, name, sampler)
     return [np.array([record["fixed_cmd"] for record in run]) for run in runs]
 
 
+def shift_keeps_falling(found: Found) -> Iterable[Comparison]:
+    for sampler, word in WORDS.items():
+        ours, m3s = (fixed_shift(found, name, sampler) for name in ("dcgst", "m3s"))
+        text = f"{word} labels, DC-GST: labels alone - last stage"
+        yield Comparison(text, np.array([run[0] - run[-1] for run in ours]))
+        shares = [
+            np.array([float((np.diff(run[: max(2, run.argmin() + 1)]) < 0).mean()) for run in runs])
+            for runs in (ours, m3s)
+        ]
+        text = f"{word} labels: share of the stages up to the lowest shift that lower it, "
+        yield Comparison(f"{text}DC-GST - M3S", shares[0] - shares[1])
+        text = f"{word} labels, M3S: last stage - its lowest shift"
+        yield Comparison(text, np.array([run[-1] - run.min() for run in m3s]))
+
+
+def confidence_widens(found: Found) -> Iterable[Comparison]:
+    for sampler, word in WORDS.items():
+        for name in ("confidence", "m3s"):
+            runs = fixed_shift(found, name, sampler)
+            for stage, text in ((1, "first stage"), (-1, "last stage")):
+                title = f"CiteSeer, {word} labels, {STAGE_TITLES[name]}: {text} - labels alone"
+                yield Comparison(title, np.array([run[stage] - run[0] for run in runs]))
+
+
 def less_than_by_confidence(found: Found) -> Iterable[Comparison]:
-    for sampler, word in ((RANDOM, "random"), (BIASED, "biased")):
-        labels = {
-            name: [
-                [record["labeled"] for record in run]
-                for run in found.of(stage_cell(name, sampler))["stages"]
-            ]
-            for name in ("dcgst", "confidence")
-        }
-        shift = {name: fixed_shift(found, name, sampler) for name in labels}
-        values = []
-        for run, ours in enumerate(shift["dcgst"]):
-            best = int(ours.argmin())
-            at = np.log(labels["dcgst"][run][best])
-            other = np.interp(at, np.log(labels["confidence"][run]), shift["confidence"][run])
-            values.append(0.5 - ours[best] / other)
-        text = f"{word} labels: 0.5 - shift of DC-GST / shift by confidence"
-        yield Comparison(text, np.array(values))
+    for sampler, word in WORDS.items():
+        pairs = zip(
+            runs_by_stage(found, "dcgst", sampler),
+            runs_by_stage(found, "confidence", sampler),
+            strict=True,
+        )
+        ratios = [ratio_at_the_same_number(ours, other) for ours, other in pairs]
+        text = f"{word} labels: 1/2 - shift of DC-GST / shift by confidence"
+        yield Comparison(text, 0.5 - np.array(ratios))
+
+
+def ratio_at_the_same_number(ours: list[dict[str, float]], other: list[dict[str, float]]) -> float:
+    """Shift of one history by that of another, where both have as many labels.
+
+    At the lowest shift of the first, or at the largest number that the second reaches.
+    """
+    (count, shift), (other_count, other_shift) = (
+        (np.log([r["labeled"] for r in run]), [r["fixed_cmd"] for r in run])
+        for run in (ours, other)
+    )
+    at = min(count[int(np.argmin(shift))], other_count[-1])
+    return float(np.interp(at, count, shift) / np.interp(at, other_count, other_shift))
 
 
 def smallest_shift(found: Found) -> Iterable[Comparison]:
@@ -356,26 +410,21 @@ def other_backbones(found: Found) -> Iterable[Comparison]:
             ours, other = (
                 found.accuracy(dataset, name, 0.02, backbone=backbone) for name in ("dcgst", best)
             )
-            title = f"{DATASETS[dataset]}, {BACKBONE_TITLES[backbone]}"
+            title = f"{DATASET_TITLES[dataset]}, {BACKBONE_TITLES[backbone]}"
             yield Comparison(f"{title}: DC-GST - {TITLES[best]}", ours - other)
 
 
 def time_grows_like_a_gcn(found: Found) -> Iterable[Comparison]:
-    seconds = {
-        cell.method: [found.of(own)["seconds"] for own in pair]
-        for pair in zip(scaling_cells(SIZES[0]), scaling_cells(SIZES[-1]), strict=True)
-        for cell in pair[:1]
-    }
+    seconds: dict[str, list[float]] = {}
+    for size in SIZES[-2:]:
+        for cell in scaling_cells(size):
+            seconds.setdefault(cell.method, []).append(found.of(cell)["seconds"])
     growth = {name: last / first for name, (first, last) in seconds.items()}
     text = (
-        f"from {SIZES[0]:,} to {SIZES[-1]:,} nodes, GCN {growth['gcn']:.1f} times the time, "
-        f"DC-GST {growth['dcgst']:.1f} times"
+        f"from {SIZES[-2]:,} to {SIZES[-1]:,} nodes: {growth['gcn']:.1f} (GCN) - "
+        f"{growth['dcgst']:.1f} (DC-GST) times the time"
     )
     yield single(text, growth["gcn"] - growth["dcgst"])
-    trainings = 22  # pretraining, at most 20 stages, student
-    ratio = seconds["dcgst"][1] / seconds["gcn"][1]
-    text = f"{SIZES[-1]:,} nodes: {trainings} trainings - {ratio:.1f} times the time of one GCN"
-    yield single(text, trainings - ratio)
 
 
 TABLES = "dcgst reproduce table1 table2"
@@ -383,36 +432,46 @@ CLAIMS = (
     Claim(
         "Self-training exceeds the backbone",
         "“Self-training based methods (G1) exceed the performance of the backbone model” "
-        "(Section 5.3, i)",
+        "(Section 5.2, i)",
         TABLES,
         self_training_helps,
-        "M3S on PubMed is 13 points below the GCN in the paper's own table.",
+        "M3S on PubMed is below the GCN in the paper's own table.",
     ),
     Claim(
         "DR-GST leads the self-training methods",
         "“Among G1 models, DR-GST outperforms others due to its efficacy in averting the "
-        "distribution shift” (Section 5.3, ii)",
+        "distribution shift” (Section 5.2, ii)",
         TABLES,
         drgst_leads,
+        "In the paper's own Table 2, DR-GST is below ST and M3S at 2 and 3%. The paper runs "
+        "baselines with the settings of their papers, we with defaults chosen on runs 10 to 29; "
+        "with few validation labels our DR-GST often returns its first stage, a GCN.",
     ),
     Claim(
         "Methods for distribution shift help at high label rates",
         "“Methods addressing distribution shift (G2) enhance performance in comparison to the GCN "
-        "model when label rates are high” (Section 5.3, iii)",
+        "model when label rates are high” (Section 5.2, iii)",
         TABLES,
         shift_methods_help,
-        "EERM is below the GCN on Cora and CiteSeer in the paper's own tables.",
+        "At the highest rate, EERM is below the GCN on Cora and CiteSeer in the paper's own "
+        "tables.",
+    ),
+    Claim(
+        "and less with few labels",
+        "They “display limited advancement in a few-shot setting” (Section 5.2, iii)",
+        TABLES,
+        shift_methods_need_labels,
     ),
     Claim(
         "SR-GNN and self-training together",
         "“The integration of SR-GNN with ST … results in significant performance advancement” "
-        "(Section 5.3, iv)",
+        "(Section 5.2, iv)",
         TABLES,
         srgnn_and_st,
     ),
     Claim(
         "DC-GST is the best method with biased labels",
-        "“Our method … is capable of further performance improvements” (Section 5.3, v; bold in "
+        "“Our method … is capable of further performance improvements” (Section 5.2, v; bold in "
         "each column of Tables 1 and 2)",
         TABLES,
         dcgst_is_first,
@@ -420,11 +479,12 @@ CLAIMS = (
         "are not compared: its features are not those of the paper here.",
     ),
     Claim(
-        "The accuracy of DC-GST",
+        "The published accuracy of DC-GST is reached",
         "Tables 1 and 2, row “Ours”",
         TABLES,
         published_values,
-        "The interval is of our ten runs alone; the published mean has an error of its own.",
+        "It holds if we are not below beyond chance; the interval contains the error of the "
+        "published mean.",
     ),
     Claim(
         "Bias costs accuracy",
@@ -438,9 +498,7 @@ CLAIMS = (
         "PPR-S “introduces greater distribution shifts in the training set” (Section 5.1)",
         "dcgst reproduce table2 table5",
         bias_is_measured,
-        "Mean over the runs, in the space of propagated features. In the hidden layer of a GCN, "
-        "the space of Definition 1, it is the other way round (`cmd_before` of its records): 0.14 "
-        "and 0.27 at 2%.",
+        "Means over the runs. The hidden layer is the space of Definition 1.",
         "CMD",
         3,
     ),
@@ -451,68 +509,85 @@ CLAIMS = (
         competes_on_random_labels,
     ),
     Claim(
+        "DC-GST is the best method with random labels",
+        "Bold in each column of Table 5",
+        "dcgst reproduce table5",
+        first_on_random_labels,
+        "The best of the seven others is chosen for each cell, in hindsight.",
+    ),
+    Claim(
         "The edge predictor helps",
         "“Compared with DCGST: DC(NER), DCGST: DC(NER)+EP exhibits superior performance across "
-        "both tasks” (Section 5.4)",
+        "both tasks” (Section 5.3)",
         "dcgst reproduce table3",
-        ablation_step("no_ep_cmd", "no_ep", "EP without CMD - no EP"),
+        ablation_steps(("no_ep_cmd", "no_ep"), ("full", "no_ep"), ("full", "no_bce")),
+        "The paper describes its row without the predictor as “omitting the BCE loss”; both "
+        "readings are compared. Its published value is that of the row without the predictor.",
     ),
     Claim(
         "NER helps",
         "“Excluding the NER module from DCGST results in performance degradation of 2.3% and 1.1%” "
-        "(Section 5.4)",
+        "(Section 5.3)",
         "dcgst reproduce table3",
-        ablation_step("full", "no_ner", "full - no NER"),
+        ablation_steps(("full", "no_ner")),
     ),
     Claim(
         "The CMD in the edge predictor helps",
         "“The absence of CMD minimization in the edge predictor leads to underperformance” "
-        "(Section 5.4)",
+        "(Section 5.3)",
         "dcgst reproduce table3",
-        ablation_step("full", "no_ep_cmd", "full - EP without CMD"),
+        ablation_steps(("full", "no_ep_cmd")),
     ),
     Claim(
         "Selection by shift beats selection by confidence",
-        "Not a row of Table 3, but the idea of the paper: to select “nodes that compensate the "
-        "distribution shift” instead of the most confident ones",
+        "Not a row of Table 3, but the idea of the paper: to select “nodes capable of compensating "
+        "for the distribution shift” instead of the most confident ones",
         "dcgst reproduce table3",
-        ablation_step("full", "confidence", "shift and NER - confidence"),
+        ablation_steps(("full", "confidence")),
+        "Everything else is the same in both, also that classes have no quotas. Selection by "
+        "confidence alone then takes the nodes of the easy classes, and is less accurate than ST "
+        "and M3S. [With quotas](methods/dcgst.md#what-the-options-gain), which the paper does not "
+        "have, it is as accurate as selection by shift.",
     ),
     Claim(
         "Extreme weights hurt",
         "“The model is fairly robust to minor deviations …, extreme values negatively impact "
-        "performance” (Section 5.5, i)",
+        "performance” (Section 5.4, i)",
         "dcgst reproduce fig4",
         extremes_hurt,
     ),
     Claim(
         "The best weights of CiteSeer are larger",
         "“A rightward shift in peak values of three hyper-parameters for Citeseer in comparison to "
-        "Cora is observed” (Section 5.5, ii)",
+        "Cora is observed” (Section 5.4, ii)",
         "dcgst reproduce fig4",
-        peaks_move,
-        "For the weights that both grids of the paper have: the grid of CiteSeer starts higher.",
-        "the weight",
-        2,
+        not_tested,
+        "The paper's grids of the two data sets have other values and other ends, so the places of "
+        "their peaks cannot be compared; and the curves are flat (see the claim before "
+        "and [Figure 4](results.md)).",
     ),
     Claim(
         "Less shift, more accuracy",
-        "“CMD and ACC exhibit an inverse correlation” (Section 5.6, i)",
+        "“CMD and ACC exhibit an inverse correlation” (Section 5.5, i)",
         "dcgst reproduce fig5",
         inverse_correlation,
-        "Over the stages of a run. Later stages also have more labels.",
+        "CiteSeer, 2% labels, over the stages of a run: the shift of the labels that a teacher was "
+        "trained on, in the space of the method, and its accuracy. Later stages also have more "
+        "labels.",
         "correlation",
         2,
     ),
     Claim(
         "The shift falls until the end",
         "M3S “fails to maintain this trend …, our method is designed to actively and continuously "
-        "minimize distribution shifts” (Section 5.6, ii)",
+        "minimize distribution shifts” (Section 5.5, ii)",
         "dcgst reproduce fig5",
         shift_keeps_falling,
-        "CiteSeer, 2% labels, fixed space. After its minimum, the shift of DC-GST rises until the "
-        "stopping condition of the paper, five stages later, is met.",
-        "share of stages, or CMD",
+        "CiteSeer, 2% labels, in propagated features, the space in which DC-GST minimizes it. "
+        "After its minimum, the shift of DC-GST rises until the stopping condition of the paper, "
+        "five stages later, is met. M3S raises it in the first stage and lowers it from then on, "
+        "the opposite of what the paper found.",
+        "CMD, or share of stages",
         3,
     ),
     Claim(
@@ -520,16 +595,27 @@ CLAIMS = (
         "The idea of the paper (Eq. 10), not one of its figures",
         "dcgst reproduce fig5",
         less_than_by_confidence,
-        "CiteSeer, 2% labels, at the stage of each run with the lowest shift.",
+        "CiteSeer, 2% labels, in the space in which DC-GST minimizes it; at its lowest shift, or "
+        "at the largest number of labels that selection by confidence reaches.",
         "ratio of CMD",
         2,
+    ),
+    Claim(
+        "Self-training by confidence widens the shift",
+        "“Even a confidence-based self-training strategy tends to maintain or widen this shift” "
+        "(Section 3.3)",
+        "dcgst reproduce fig5",
+        confidence_widens,
+        "",
+        "CMD",
+        3,
     ),
     Claim(
         "The smallest shift after training",
         "Figure 1",
         "dcgst reproduce fig1",
         smallest_shift,
-        "In the fixed space and for the last labels of each method.",
+        "For the last labels of each method, in the space in which DC-GST minimizes it.",
         "CMD",
         3,
     ),
@@ -547,8 +633,9 @@ CLAIMS = (
         "to that of the GCN” (appendix)",
         "dcgst reproduce fig7",
         time_grows_like_a_gcn,
-        "One run each.",
-        "see the row",
+        "One run each on a CPU. DC-GST has up to 700 epochs of width 32, the GCN 200 of width 64; "
+        "[Figure 7](results.md) has the times. The parts were not timed alone.",
+        "ratio of times",
     ),
 )
 
@@ -556,14 +643,14 @@ CLAIMS = (
 def verdict(comparisons: Sequence[Comparison]) -> str:
     """One word for a claim.
 
-    Reproduced: no comparison fails and at least half of them hold. Not reproduced: at least half
-    fail. Undecided: none fails and none holds. Otherwise partly.
+    Reproduced: no comparison fails and at least half of them hold. Not reproduced: more than half
+    fail, or some fail and none holds. Undecided: none fails and none holds. Otherwise partly.
     """
     outcomes = [own.outcome for own in comparisons]
     holds, fails = outcomes.count(HOLDS), outcomes.count(FAILS)
     if not holds and not fails:
         return UNDECIDED
-    if 2 * fails >= len(outcomes):
+    if 2 * fails > len(outcomes) or not holds:
         return NOT_REPRODUCED
     return REPRODUCED if not fails and 2 * holds >= len(outcomes) else PARTLY
 
@@ -574,7 +661,7 @@ def claims_table(title: str, records: Records, runs: int = 10) -> Table:
     for place, claim in enumerate(CLAIMS, 1):
         try:
             comparisons = list(claim.compare(found))
-        except KeyError:
+        except MissingRecordError:
             rows.append([str(place), claim.title, "–", "–", "–", "–"])
             continue
         outcomes = [own.outcome for own in comparisons]
@@ -605,7 +692,8 @@ def _section(place: int, claim: Claim, comparisons: Sequence[Comparison]) -> str
         )
     text = [f"### {place}. {claim.title}: {verdict(comparisons)}", claim.quote + "."]
     text += [claim.remark] if claim.remark else []
-    return "\n\n".join([*text, "\n".join(rows), f"`{claim.command}`"])
+    table = ["\n".join(rows), f"`{claim.command}`"] if comparisons else []
+    return "\n\n".join([*text, *table])
 
 
 def _measured(comparison: Comparison, digits: int) -> str:

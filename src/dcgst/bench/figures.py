@@ -23,7 +23,7 @@ from dcgst.bench.experiments import (
     sensitivity_cell,
     stage_cell,
 )
-from dcgst.bench.results import TITLES
+from dcgst.bench.results import BACKBONE_TITLES, DATASET_TITLES, TITLES
 from dcgst.datasets import load
 from dcgst.errors import InputError
 from dcgst.files import replacing
@@ -136,8 +136,6 @@ WEIGHT_TITLES = {
     "predictor_weight": "β, weight of EP",
     "ner_weight": "γ, weight of NER",
 }
-DATASET_TITLES = {"cora": "Cora", "citeseer": "CiteSeer"}
-BACKBONE_TITLES = {"gat": "GAT", "sage": "GraphSAGE"}
 
 
 def plot_shift(records: Records, runs: int) -> Figure | None:
@@ -192,18 +190,18 @@ def plot_by_stage(records: Records, runs: int) -> Figure | None:
     figure, panels = make_panels(3, 2, width=6.6, height=6.2, share_y="row")
     for column, (sampler, word) in enumerate(samplers.items()):
         top, middle, bottom = panels[column::2]
-        for name, (title, color, marker) in STAGE_STYLES.items():
+        for name, style in STAGE_STYLES.items():
             record = records.find(stage_cell(name, sampler).with_runs(runs))
             if record is None:
                 return None
-            _plot_history(top, record, "cmd", 1.0, color, marker, title)
-            _plot_by_labels(middle, record, color, marker)
-            _plot_history(bottom, record, "accuracy", 100.0, color, marker, title)
+            _plot_history(top, record, "cmd", 1.0, style)
+            _plot_by_labels(middle, record, *style[1:])
+            _plot_history(bottom, record, "accuracy", 100.0, style)
         top.set_title(f"CiteSeer, 2% {word} labels", loc="left")
         middle.set_xscale("log")
         middle.set_xlabel("labels and pseudo-labels")
         for ax in (top, bottom):
-            ax.set_xlabel("stage")
+            ax.set_xlabel("stage whose labels are used")
             ax.locator_params(axis="x", integer=True)
     panels[0].set_ylabel("shift in the\nspace of the method")
     panels[2].set_ylabel("shift in the\nfixed space")
@@ -220,26 +218,21 @@ def _plot_by_labels(ax: Axes, record: StoredRecord, color: str, marker: str) -> 
 
 
 def _plot_history(
-    ax: Axes,
-    record: StoredRecord,
-    key: str,
-    scale: float,
-    color: str,
-    marker: str,
-    title: str,
+    ax: Axes, record: StoredRecord, key: str, scale: float, style: tuple[str, str, str]
 ) -> None:
-    """Plot one value of the history of all runs by stage."""
+    """Plot one value of the history of all runs by stage; the style is title, color, marker."""
+    title, color, marker = style
     runs = [[scale * entry[key] for entry in run if key in entry] for run in record["stages"]]
     values = pad_runs(runs)  # (runs, stages)
-    first = 0 if key == "cmd" else 1  # stage 0 has no predictions yet
-    plot_band(ax, np.arange(first, first + values.shape[1]), values.T, color, marker, title)
+    # The accuracy of a stage is that of a teacher trained on the labels of the stage before.
+    plot_band(ax, np.arange(values.shape[1]), values.T, color, marker, title)
 
 
 def plot_backbones(records: Records, runs: int) -> Figure | None:
     """Figure 6: accuracy of all methods with GAT and GraphSAGE."""
     figure, panels = make_panels(2, 2, width=6.6, height=4.6)
     names = [name for name, _ in WITH_BACKBONES]
-    pairs = [(dataset, backbone) for dataset in DATASET_TITLES for backbone in BACKBONES]
+    pairs = [(dataset, backbone) for dataset in ("cora", "citeseer") for backbone in BACKBONES]
     for ax, (dataset, backbone) in zip(panels, pairs, strict=True):
         found = records.find_all(
             [

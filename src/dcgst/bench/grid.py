@@ -268,10 +268,9 @@ def _run(cell: Cell, device: str, split: Split | None = None) -> Record:
     if cell.timed:
         labels = Labels("uniform", per_class=20, runs=1)
         run_cell(load(WARM_UP), cell.make_method(device), labels)
-    record = run_cell(
-        _load(cell.dataset), method, cell.labels, cell.preset, stages=cell.stages, split=split
-    )
-    return replace(record, dataset=cell.dataset)  # a path, if that is how the cell names it
+    graph = _load(cell.dataset)
+    record = run_cell(graph, method, cell.labels, stages=cell.stages, split=split)
+    return cell.named(record)
 
 
 def _finish(cell: Cell, future: Future[Record], records: Records) -> CellResult:

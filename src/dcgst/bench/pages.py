@@ -18,6 +18,7 @@ from dcgst.bench.experiments import (
 )
 from dcgst.bench.figures import CAPTIONS, FIGURES
 from dcgst.bench.results import (
+    DATASET_TITLES,
     PublishedResult,
     Table,
     ablation_table,
@@ -73,13 +74,11 @@ def make_tables(experiments: list[Experiment], records: Records, runs: int = 10)
         "table5": lambda: [compare("Table 5: random labels on CiteSeer", "citeseer", "uniform")],
         "tuned": lambda: [
             compare(f"Tuned baselines: biased labels on {title}", dataset, tuned=True)
-            for dataset, title in SUMMARY_DATASETS.items()
+            for dataset, title in DATASET_TITLES.items()
         ],
         "claims": lambda: [claims_table("Claims of the paper", records, runs)],
         "rates": lambda: [
-            compare(
-                f"Other label rates on {SUMMARY_DATASETS[name]}", name, "ppr-s", rates=OTHER_RATES
-            )
+            compare(f"Other label rates on {DATASET_TITLES[name]}", name, "ppr-s")
             for name in OTHER_RATES
         ],
         "graphs": lambda: [graphs_table("Other graphs", records, runs)],
@@ -96,16 +95,15 @@ SUMMARY_ROWS = (
     ("dcgst", "paper", "DC-GST"),
     ("ensemble", "default", "ensemble (not of the paper)"),
 )
-SUMMARY_DATASETS = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
 
 
 def summary_table(records: Records, runs: int = 10) -> str:
     """Render the mean accuracy over all label rates of each dataset as a short Markdown table."""
-    headers = ["biased labels", *SUMMARY_DATASETS.values()]
+    headers = ["biased labels", *DATASET_TITLES.values()]
     rows = []
     for method, preset, title in SUMMARY_ROWS:
         row = [title]
-        for dataset in SUMMARY_DATASETS:
+        for dataset in DATASET_TITLES:
             rates = RATES[dataset]
             cells = [protocol_cell(dataset, method, r, preset=preset, runs=runs) for r in rates]
             published = [published_result(dataset, "released", rate, method) for rate in rates]

@@ -10,7 +10,7 @@ import platform
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -212,7 +212,6 @@ def run_cell(
     graph: Graph,
     method: Method,
     labels: Labels,
-    preset: str = "default",
     callbacks: Sequence[Callback] = (),
     *,
     stages: bool = False,
@@ -224,13 +223,12 @@ def run_cell(
         graph: Graph with true labels.
         method: Method to fit.
         labels: Label sampling.
-        preset: Name of the preset, stored in the record.
         callbacks: Callbacks passed to the method.
         stages: Whether to store the history of each run.
         split: The sampled labels, if they were sampled before.
 
     Returns:
-        The record.
+        The record; its preset is ``default``, and its dataset the name of the graph.
     """
     split = split or labels.sample(graph)
     device = resolve_device(method.device)
@@ -238,29 +236,14 @@ def run_cell(
     start = time.perf_counter()
     results = method.fit_runs(graph, split, callbacks=callbacks)
     seconds = time.perf_counter() - start
-    test = split.test(graph)
-    percent = [
-        100 * accuracy(result.labels, graph.labels, mask)
-        for result, mask in zip(results, test, strict=True)
-    ]
-    quality = [
-        _quality(graph, result, mask, None if method.calibrated else val)
-        for result, mask, val in zip(results, test, split.val, strict=True)
-    ]
-    balanced, macro_f1, ece, shares = np.mean(quality, axis=0)
     return Record(
         dataset=graph.name,
         method=METHODS.name_of(type(method)),
         backbone=method.config().get("backbone"),
-        sampler=labels.sampler,
-        rate=labels.rate,
-        per_class=_labels_per_class(graph, split, labels),
-        runs=labels.runs,
-        first_run=labels.first_run,
-        preset=preset,
-        accuracy=[round(value, 2) for value in percent],
-        mean=round(float(np.mean(percent)), 2),
-        std=round(float(np.std(percent)), 2),
+        preset="default",
+        **{field.name: getattr(labels, field.name) for field in fields(labels)}
+        | {"per_class": _labels_per_class(graph, split, labels)},
+        **_measures(graph, method, results, split),
         cmd_before=round(float(np.mean([r.cmd_before for r in results])), 4),
         cmd_after=round(float(np.mean([r.cmd_after for r in results])), 4),
         seconds=round(seconds, 3),
@@ -271,14 +254,32 @@ def run_cell(
         commit=current_commit(),
         versions=versions(),
         stages=stage_histories(graph, split, results) if stages else None,
-        validation=labels.validation,
-        validation_per_class=labels.validation_per_class,
-        train_on_validation=labels.train_on_validation,
-        balanced_accuracy=round(100 * float(balanced), 2),
-        macro_f1=round(100 * float(macro_f1), 2),
-        ece=round(float(ece), 4),
-        share_error=round(float(shares), 4),
     )
+
+
+def _measures(
+    graph: Graph, method: Method, results: Sequence[Result], split: Split
+) -> dict[str, Any]:
+    """What a record says about the predictions of the test nodes."""
+    test = split.test(graph)
+    percent = [
+        100 * accuracy(result.labels, graph.labels, mask)
+        for result, mask in zip(results, test, strict=True)
+    ]
+    quality = [
+        _quality(graph, result, mask, None if method.calibrated else val)
+        for result, mask, val in zip(results, test, split.val, strict=True)
+    ]
+    balanced, macro_f1, ece, shares = np.mean(quality, axis=0).tolist()
+    return {
+        "accuracy": [round(value, 2) for value in percent],
+        "mean": round(float(np.mean(percent)), 2),
+        "std": round(float(np.std(percent)), 2),
+        "balanced_accuracy": round(100 * balanced, 2),
+        "macro_f1": round(100 * macro_f1, 2),
+        "ece": round(ece, 4),
+        "share_error": round(shares, 4),
+    }
 
 
 def _quality(

@@ -418,7 +418,8 @@ def _measure(
         title = f"{name} on {graph.name}"
         trainings = labels.runs * method.replicas * method.count_trainings(validation=True)
         with training_progress(title, trainings, quiet or json) as callback:
-            record = run_cell(graph, method, labels, presets[name], [callback])
+            record = run_cell(graph, method, labels, [callback])
+            record = dataclasses.replace(record, preset=presets[name])
         records.append(record)
         if json:
             print_json(record)

@@ -60,9 +60,7 @@ def _components_in_blocks(graph: Graph, by: Filter, dimensions: int, whitening: 
     """The same for a graph that may not fit into the memory."""
     columns = min(MOST_COLUMNS, graph.num_features)
     with open_workspace(graph.num_nodes, 2 * columns + dimensions) as workspace:
-        large = LargeGraph(
-            graph.features, graph.adjacency, lambda rows: rows, workspace, graph.weighted
-        )
+        large = LargeGraph(graph, lambda rows: rows, workspace)
         magnitudes = [largest_magnitude(large.feature_rows(part)) for part in large.ranges()]
         factor = inverse_power_of_two(torch.stack(magnitudes).amax())
 

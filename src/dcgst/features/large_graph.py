@@ -20,7 +20,7 @@ from dcgst.features.propagation import DIMENSIONS, HOPS, SMOOTH, Propagation
 from dcgst.features.smoothing import DIMENSIONS as VIEW_DIMENSIONS
 from dcgst.features.smoothing import FILTERS, Basis, Filter, ViewBases, Views, views_of
 from dcgst.features.sparse import SparseMatrix
-from dcgst.graph import FeatureMatrix
+from dcgst.graph import Graph
 from dcgst.graph.references import ByReference
 from dcgst.memory import forget
 
@@ -86,35 +86,25 @@ class LargeGraph(ByReference):
     It computes the same as :class:`GraphTensors`, with blocks of columns and of rows.
 
     Args:
-        features: ``(n, d)``; the arrays may be memory-mapped.
-        adjacency: ``(n, n)``; likewise.
+        graph: its arrays may be memory-mapped.
         scale: scales rows of features as the method needs them.
         workspace: where matrices are kept.
-        weighted: whether any edge weight differs from one.
         device: where blocks of columns and rows are computed; the matrices are not kept there.
         learned: from another graph; default: learned from this graph.
-        columns_weighted: whether the columns of the features have weights already.
     """
 
     def __init__(
         self,
-        features: FeatureMatrix,
-        adjacency: sp.csr_array,
+        graph: Graph,
         scale: Scale,
         workspace: Workspace,
-        weighted: bool,
         device: torch.device | str = "cpu",
         learned: Learned | None = None,
-        columns_weighted: bool = False,
     ) -> None:
-        self._learned, self._columns_weighted = learned, columns_weighted
-        self.features, self.matrix, self.scale, self.workspace = (
-            features,
-            adjacency,
-            scale,
-            workspace,
-        )
-        self.neighbors = Neighbors(adjacency, weighted, device)
+        self._learned, self._columns_weighted = learned, graph.columns_weighted
+        self.features, self.matrix = graph.features, graph.adjacency
+        self.scale, self.workspace = scale, workspace
+        self.neighbors = Neighbors(graph.adjacency, graph.weighted, device)
 
     @property
     def num_nodes(self) -> int:

@@ -97,16 +97,7 @@ def open_large(
         device=device,
         reserved=reserved,
     ) as workspace:
-        yield LargeGraph(
-            graph.features,
-            graph.adjacency,
-            method.scale_features,
-            workspace,
-            weighted=graph.weighted,
-            device=device,
-            learned=learned,
-            columns_weighted=graph.columns_weighted,
-        )
+        yield LargeGraph(graph, method.scale_features, workspace, device, learned)
 
 
 def _fit_memory(chosen: int, graph: Graph) -> int:

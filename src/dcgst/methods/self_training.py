@@ -169,11 +169,10 @@ class SelfTraining:
         self.stop_rule.update(after, all_labeled)
         return after
 
-    def labels_of_lowest_shift(self) -> Tensor:
-        """``(R, n)`` the labels after the stage with the lowest shift of each fit."""
+    def restore_lowest_shift(self) -> None:
+        """Set the labels of each fit back to those after the stage with the lowest shift."""
         for fit, stage in enumerate(self.stop_rule.lowest_stage.tolist()):
             self.pseudo_labels.restore(fit, stage)
-        return self.labels
 
     def restore(self, stages: Tensor) -> None:
         """Set each fit back to the given stage ``(R,)``; later stages are discarded."""

@@ -70,7 +70,7 @@ class DCGST(Settings):
         teacher = Teacher(self.create_network(problem), problem, self)
         teacher.pretrain(self.training_options)
         output = teacher.predict()
-        embed = representation(self.representation, problem)  # Z (Eq. 5)
+        embed = representation(self.representation, problem)  # Z (Definition 1); departure 9
         state = SelfTraining(
             problem,
             embed(output),
@@ -93,7 +93,8 @@ class DCGST(Settings):
             candidates = find_candidates(
                 problem, output.logits, num_candidates, self.class_balance, self.budget
             )
-            # Lines 9 and 10: q minimizes D - γ NER (Eq. 12 to 14); its δ largest entries are C_S.
+            # Lines 9 and 10: q minimizes D - γ NER (Eq. 12 to 14) with a fixed sum (departure 7);
+            # its δ largest entries are C_S.
             z = embed(output)
             score = self.score_candidates(problem, candidates, z, stage)
             selection = candidates.select(score)
@@ -108,8 +109,9 @@ class DCGST(Settings):
         best.restore()
         student = teacher.network
         last = self.student_labels == "last"
-        labels = state.labels if last else state.labels_of_lowest_shift()
-        self.train_student(student, labels, problem)
+        if not last:
+            state.restore_lowest_shift()
+        self.train_student(student, state.labels, problem)
         proba = student.predict().logits.softmax(-1)
         return state.results(proba, student.model, teacher.edge_probabilities)
 

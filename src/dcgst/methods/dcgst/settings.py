@@ -37,7 +37,7 @@ AS_PRINTED: dict[str, Any] = {
     "representation": "hidden",  # Definition 1
     "support": "range",  # Definition 1
 }
-"""Every sentence as printed."""
+"""As printed, except for departures 1 to 5, which save memory (docs/methods/dcgst.md)."""
 
 
 @dataclass(eq=False, kw_only=True)

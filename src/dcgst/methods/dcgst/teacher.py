@@ -40,7 +40,7 @@ def list_pairs(
 
     Args:
         problem: the input.
-        z: ``(R, n, d)`` the embedding in which the shift is measured.
+        z: ``(R, n, d)`` the last hidden layer.
         labeled: ``(R, n)`` bool.
         num_nodes: m.
         num_pairs: e.
@@ -267,7 +267,7 @@ class Teacher:
         return output
 
     def _cmd(self, z: Tensor, rows: Tensor, targets: Tensor) -> Tensor:
-        """``(R,)`` CMD between the labeled rows and the pool."""
+        """``(R,)`` CMD between the labeled rows and the pool in the last hidden layer (Eq. 7)."""
         labeled, pool = (targets >= 0).to(z.dtype), self.problem.pool.to(z.dtype)
         return cmd(z[:, rows], z, labeled, pool)
 
