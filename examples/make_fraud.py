@@ -1,4 +1,4 @@
-"""A fraud case: accounts in rings that share devices, messy columns, three kinds of edges.
+"""A fraud case: accounts in rings that share devices, messy columns, three relations.
 
     python examples/make_fraud.py FOLDER
 

@@ -53,7 +53,7 @@ def test_shifts_are_compared_at_the_same_number_of_labels():
     ours = [{"labeled": n, "fixed_cmd": v} for n, v in ((10, 0.4), (40, 0.1), (90, 0.3))]
     other = [{"labeled": n, "fixed_cmd": v} for n, v in ((10, 0.4), (160, 0.8))]
     assert ratio_at_the_same_number(ours, other) == pytest.approx(0.1 / 0.6)
-    short = other[:1] + [{"labeled": 20, "fixed_cmd": 0.5}]  # our shift is .25 with 20 labels
+    short = [other[0], {"labeled": 20, "fixed_cmd": 0.5}]  # our shift is .25 with 20 labels
     assert ratio_at_the_same_number(ours, short) == pytest.approx(0.25 / 0.5)
 
 

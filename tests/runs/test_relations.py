@@ -1,4 +1,4 @@
-"""Several kinds of edges: those that say something about the classes are found and used."""
+"""Several relations: those that say something about the classes are found and used."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_weights_say_which_kind_matters(run):
 
 def test_the_report_lists_them(run):
     page = write_report(run).read_text()
-    assert "Which kinds of edges are used?" in page
+    assert "Which relations are used?" in page
     assert "are used (device): they predict left-out labels better" in page
 
 
@@ -155,7 +155,7 @@ def test_a_column_cannot_have_two_roles(case):
 def test_the_command_prints_the_relations(case, tmp_path):
     done = dcgst("fit", case.nodes, case.edges, "-o", tmp_path / "run", "--method", "em")
     assert done.code == 0, done.err
-    assert "kind of edges: column 'type'" in done.err
+    assert "relation: column 'type'" in done.err
     assert "are used (device): they predict left-out labels better." in done.words
     assert "relation device: " in done.out
     assert "left out" in done.out
@@ -252,9 +252,9 @@ def test_one_time_in_the_far_future_does_not_age_all_edges(tmp_path):
 @pytest.mark.parametrize(
     ("kinds", "message"),
     [
-        (["a", ""], r"e.csv, line 3: the kind of the edge in column 'type' is missing"),
-        (["a", "A"], "the kinds of edges 'A' and 'a' differ in letter case only"),
-        ([f"k{i}" for i in range(40)], "there are 40 kinds of edges, at most 20 are possible"),
+        (["a", ""], r"e.csv, line 3: the relation in column 'type' is missing"),
+        (["a", "A"], "the relations 'A' and 'a' differ in letter case only"),
+        ([f"k{i}" for i in range(40)], "there are 40 relations, at most 20 are possible"),
     ],
 )
 def test_mistakes_in_kinds_of_edges(tmp_path, kinds, message):

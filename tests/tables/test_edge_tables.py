@@ -1,4 +1,4 @@
-"""Several edge tables: each is a kind of edges."""
+"""Several edge tables: each is a relation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_name_of_a_file_is_the_kind_of_its_edges(tables):
     # Weights of 4 and 2 dollars are divided by their mean; of two edges, the largest counts.
     np.testing.assert_allclose(data.graph.adjacency.toarray()[0], [0, 1, 0, 0])
     np.testing.assert_allclose(data.graph.adjacency[1, 2], 4 / 3)
-    assert "kinds of edges: the tables follows, pays" in data.notes
+    assert "relations: the tables follows, pays" in data.notes
 
 
 def test_tables_may_be_named_and_have_kinds_of_their_own(tables):
@@ -72,7 +72,7 @@ def test_fit_and_predict_take_several_tables(tables):
 
 
 def test_roles_are_those_of_the_fit(tables):
-    """A later table without outliers has the same scale; one kind of edges keeps its name."""
+    """A later table without outliers has the same scale; one relation keeps its name."""
     rows = [f"{1 + k % 3},4,{5 if k else 10**6}" for k in range(30)]
     (tables / "pays.csv").write_text("\n".join(["a,b,weight", *rows]))
     files = tables / "nodes.csv", [tables / "follows.csv", tables / "pays.csv"]

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from multiprocessing import active_children
 from typing import Any
@@ -132,109 +132,107 @@ def run_grid(
     parallel = [cell for cell in todo if not cell.timed]
     timed = [cell for cell in todo if cell.timed]
     count = workers or default_num_workers(target)
-    results = _run_pool(parallel, count, device, records, report, ray=ray)
-    return results + _run_pool(timed, 1, device, records, report)
+    results = Grid(records, device, report, ray).run(parallel, count)
+    return results + Grid(records, device, report).run(timed, 1)
 
 
-def _run_pool(
-    todo: Sequence[Cell],
-    workers: int,
-    device: str,
-    records: Records,
-    report: Callable[[CellResult], None],
-    first_error: str = "",
-    ray: str | None = None,
-) -> list[CellResult]:
-    """Run cells in a pool of processes; run cells again that failed for a passing reason.
+@dataclass
+class Grid:
+    """Cells in a pool of processes.
 
-    Args:
-        todo: the cells.
-        workers: number of processes.
-        device: where to compute.
+    Attributes:
         records: where to store the records.
+        device: where to compute.
         report: called with each result.
-        first_error: of the first attempt, if this is the second one. There is no third one.
         ray: Ray cluster to run on.
+        pending: submitted cells that have not finished.
     """
-    if not todo:
-        return []
-    other_processes = set(active_children())
-    gpu = ray is not None and device.startswith("cuda")
-    pool = open_pool(min(workers, len(todo)), ray, gpu=gpu)
-    pending: dict[Future[Record], Cell] = {}
-    try:
-        results, lost = _collect(pool, todo, device, pending, records, report, first_error)
-    except BaseException:
-        for future in [future for future in pending if future.done()]:
-            _finish(pending.pop(future), future, records)
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in set(active_children()) - other_processes:
-            process.terminate()
-        raise
-    pool.shutdown()
-    # A process that dies breaks the whole pool, so run each affected cell again in its own pool.
-    for cell, error in lost:
-        results += _run_pool([cell], 1, device, records, report, error, ray)
-    return results
 
+    records: Records
+    device: str
+    report: Callable[[CellResult], None]
+    ray: str | None = None
+    pending: dict[Future[Record], Cell] = field(default_factory=dict)
 
-def _collect(
-    pool: Executor,
-    todo: Sequence[Cell],
-    device: str,
-    pending: dict[Future[Record], Cell],
-    records: Records,
-    report: Callable[[CellResult], None],
-    first_error: str,
-) -> tuple[list[CellResult], list[tuple[Cell, str]]]:
-    """Submit cells, and save and report them as they finish.
+    def run(self, todo: Sequence[Cell], workers: int, first_error: str = "") -> list[CellResult]:
+        """Run cells; those that fail for a passing reason run again.
 
-    Labels that several cells share are sampled once, before the cells.
+        Args:
+            todo: the cells.
+            workers: number of processes.
+            first_error: of the first attempt, if this is the second one. There is no third one.
+        """
+        if not todo:
+            return []
+        other_processes = set(active_children())
+        gpu = self.ray is not None and self.device.startswith("cuda")
+        pool = open_pool(min(workers, len(todo)), self.ray, gpu=gpu)
+        try:
+            results, lost = self.collect(pool, todo, first_error)
+        except BaseException:
+            for future in [future for future in self.pending if future.done()]:
+                _finish(self.pending.pop(future), future, self.records)
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in set(active_children()) - other_processes:
+                process.terminate()
+            raise
+        pool.shutdown()
+        # A process that dies breaks the whole pool, so run each affected cell again in its own.
+        for cell, error in lost:
+            results += self.run([cell], 1, error)
+        return results
 
-    Args:
-        pool: the processes.
-        todo: the cells.
-        device: where to compute.
-        pending: filled with the submitted cells; finished ones are removed.
-        records: where to store the records.
-        report: called with each result.
-        first_error: of the first attempt, if this is the second one.
+    def submit(self, pool: Executor, todo: Sequence[Cell]) -> dict[Future[Any], list[Cell]]:
+        """Submit cells; labels that several cells share are sampled once, before these cells.
 
-    Returns:
-        The results, and, in a first attempt, the cells that failed because the pool broke or a
-        computation failed, with the error.
-    """
-    results: list[CellResult] = []
-    lost: list[tuple[Cell, str]] = []
-    sampling: dict[Future[dict[Labels, Split]], list[Cell]] = {}
-    for cells in _by_labeled_nodes(todo):
-        if len(cells) > 1:
-            labels = list(dict.fromkeys(cell.labels for cell in cells))
-            sampling[pool.submit(_sample, cells[0].dataset, labels)] = cells
-        else:
-            pending[pool.submit(_run, cells[0], device)] = cells[0]
-    while pending or sampling:
-        waiting: list[Future[Any]] = [*pending, *sampling]
-        ready, _ = wait(waiting, return_when=FIRST_COMPLETED)
-        for future in ready:
-            if future in sampling:
-                cells, error = sampling.pop(future), future.exception()
-                if isinstance(error, BrokenProcessPool):
-                    lost += [(cell, f"{type(error).__name__}: {error}") for cell in cells]
+        Returns:
+            The cells that wait for each sampling.
+        """
+        sampling: dict[Future[Any], list[Cell]] = {}
+        for cells in _by_labeled_nodes(todo):
+            if len(cells) > 1:
+                labels = list(dict.fromkeys(cell.labels for cell in cells))
+                sampling[pool.submit(_sample, cells[0].dataset, labels)] = cells
+            else:
+                self.pending[pool.submit(_run, cells[0], self.device)] = cells[0]
+        return sampling
+
+    def collect(
+        self, pool: Executor, todo: Sequence[Cell], first_error: str
+    ) -> tuple[list[CellResult], list[tuple[Cell, str]]]:
+        """Save and report cells as they finish.
+
+        Returns:
+            The results, and, in a first attempt, the cells that failed because the pool broke or a
+            computation failed, with the error.
+        """
+        results: list[CellResult] = []
+        lost: list[tuple[Cell, str]] = []
+        sampling = self.submit(pool, todo)
+        while self.pending or sampling:
+            waiting: list[Future[Any]] = [*self.pending, *sampling]
+            ready, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in ready:
+                if future in sampling:
+                    cells, error = sampling.pop(future), future.exception()
+                    if isinstance(error, BrokenProcessPool):
+                        lost += [(cell, f"{type(error).__name__}: {error}") for cell in cells]
+                        continue
+                    splits = {} if error else future.result()
+                    for cell in cells:
+                        # Without a split, the cell samples its own and reports the error.
+                        split = splits.get(cell.labels)
+                        self.pending[pool.submit(_run, cell, self.device, split)] = cell
                     continue
-                splits = {} if error else future.result()
-                for cell in cells:
-                    # Without a split, the cell samples its own and reports the error.
-                    pending[pool.submit(_run, cell, device, splits.get(cell.labels))] = cell
-                continue
-            cell = pending.pop(future)
-            error = None if future.cancelled() else future.exception()
-            if not first_error and isinstance(error, (BrokenProcessPool, NumericalError)):
-                lost.append((cell, f"{type(error).__name__}: {error}"))
-                continue
-            results.append(replace(_finish(cell, future, records), first_error=first_error))
-            report(results[-1])
-    return results, lost
+                cell = self.pending.pop(future)
+                error = None if future.cancelled() else future.exception()
+                if not first_error and isinstance(error, (BrokenProcessPool, NumericalError)):
+                    lost.append((cell, f"{type(error).__name__}: {error}"))
+                    continue
+                found = _finish(cell, future, self.records)
+                results.append(replace(found, first_error=first_error))
+                self.report(results[-1])
+        return results, lost
 
 
 def _by_labeled_nodes(cells: Sequence[Cell]) -> list[list[Cell]]:

@@ -284,81 +284,91 @@ PER_CLASS = 5
 """Labels per class if neither a rate nor a number is set."""
 
 
+DatasetOption = Annotated[
+    str | None,
+    typer.Option(help="Datasets or paths of graphs, comma-separated.  [default: digits]"),
+]
+MethodNamesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--method",
+        help="Methods or package.module:Class, comma-separated.  [default: gcn,dcgst; in the "
+        "suite ensemble,dcgst; in the protocol of IceBerg gcn,ensemble]",
+    ),
+]
+SuiteOption = Annotated[
+    bool,
+    typer.Option(
+        "--suite",
+        help="The few-label suite: 19 graphs or those of --dataset, 10 labels per class drawn "
+        "in three ways, without and with 20 validation labels, five plain methods and the "
+        "majority class.",
+    ),
+]
+ProtocolOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="iceberg",
+        help="A published protocol: that of IceBerg (WWW 2025) with 1 to 5 labels and 30 "
+        "validation labels per class on cora, citeseer and pubmed, with its results.",
+    ),
+]
+PerClassOption = Annotated[int | None, typer.Option(help="Labels per class, instead of a rate.")]
+SamplerOption = Annotated[
+    str | None,
+    typer.Option(
+        help="uniform, degree, ppr-s, released, official, or package.module:function.  "
+        "[default: ppr-s]"
+    ),
+]
+RunsOption = Annotated[
+    int | None, typer.Option(help="Number of runs.  [default: 10; in the suite 5]")
+]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--settings", help="TOML file with a table of settings per method."),
+]
+SettingsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="A setting, for all methods that have it; may be repeated.",
+    ),
+]
+DeviceOption = Annotated[
+    str | None, typer.Option(help="auto, cpu, cuda or cuda:N.  [default: auto]")
+]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="Suite, protocol: cells to run in parallel.  [default: one per core]"),
+]
+ResultsOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="Suite, protocol: file of records; cells in it are not run again.  [default: "
+        "suite.jsonl, iceberg.jsonl]"
+    ),
+]
+
+
 def bench_command(
-    dataset: Annotated[
-        str | None,
-        typer.Option(help="Datasets or paths of graphs, comma-separated.  [default: digits]"),
-    ] = None,
-    method_names: Annotated[
-        str | None,
-        typer.Option(
-            "--method",
-            help="Methods or package.module:Class, comma-separated.  [default: gcn,dcgst; in the "
-            "suite ensemble,dcgst; in the protocol of IceBerg gcn,ensemble]",
-        ),
-    ] = None,
-    suite: Annotated[
-        bool,
-        typer.Option(
-            "--suite",
-            help="The few-label suite: 19 graphs or those of --dataset, 10 labels per class drawn "
-            "in three ways, without and with 20 validation labels, five plain methods and the "
-            "majority class.",
-        ),
-    ] = False,
-    protocol: Annotated[
-        str | None,
-        typer.Option(
-            metavar="iceberg",
-            help="A published protocol: that of IceBerg (WWW 2025) with 1 to 5 labels and 30 "
-            "validation labels per class on cora, citeseer and pubmed, with its results.",
-        ),
-    ] = None,
+    dataset: DatasetOption = None,
+    method_names: MethodNamesOption = None,
+    suite: SuiteOption = False,
+    protocol: ProtocolOption = None,
     rate: Annotated[float | None, typer.Option(help="Labels as a share of all nodes.")] = None,
-    per_class: Annotated[
-        int | None, typer.Option(help="Labels per class, instead of a rate.")
-    ] = None,
-    sampler: Annotated[
-        str | None,
-        typer.Option(
-            help="uniform, degree, ppr-s, released, official, or package.module:function.  "
-            "[default: ppr-s]"
-        ),
-    ] = None,
-    runs: Annotated[
-        int | None, typer.Option(help="Number of runs.  [default: 10; in the suite 5]")
-    ] = None,
+    per_class: PerClassOption = None,
+    sampler: SamplerOption = None,
+    runs: RunsOption = None,
     first_run: Annotated[int, typer.Option(help="Number of the first run.")] = 0,
     preset: Annotated[str, typer.Option(help="Named settings of the method.")] = "default",
-    config: Annotated[
-        Path | None,
-        typer.Option("--settings", help="TOML file with a table of settings per method."),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="A setting, for all methods that have it; may be repeated.",
-        ),
-    ] = None,
-    device: Annotated[
-        str | None, typer.Option(help="auto, cpu, cuda or cuda:N.  [default: auto]")
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Suite, protocol: cells to run in parallel.  [default: one per core]"
-        ),
-    ] = None,
+    config: ConfigOption = None,
+    settings: SettingsOption = None,
+    device: DeviceOption = None,
+    workers: WorkersOption = None,
     ray: RayOption = None,
-    results: Annotated[
-        Path | None,
-        typer.Option(
-            help="Suite, protocol: file of records; cells in it are not run again.  [default: "
-            "suite.jsonl, iceberg.jsonl]"
-        ),
-    ] = None,
+    results: ResultsOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -522,32 +532,40 @@ def _show_records(records: list[Record]) -> None:
 NAMES = ", ".join(EXPERIMENTS)
 
 
+WhatArgument = Annotated[
+    list[str] | None, typer.Argument(help=f"Any of {NAMES}; or all.", show_default=False)
+]
+OnlyOption = Annotated[
+    str | None,
+    typer.Option(help="Comma-separated subset of the experiments.", show_default=False),
+]
+ReproduceWorkersOption = Annotated[
+    int | None, typer.Option(min=1, help="Cells to run in parallel.  [default: one per core]")
+]
+ReproduceResultsOption = Annotated[
+    Path, typer.Option(help="File of records; cells in it are not run again.")
+]
+PagePathOption = Annotated[
+    Path | None, typer.Option("--page", help="Also write all tables as a Markdown page.")
+]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="List the cells and their estimated time.")
+]
+
+
 def reproduce_command(
-    what: Annotated[
-        list[str] | None, typer.Argument(help=f"Any of {NAMES}; or all.", show_default=False)
-    ] = None,
-    only: Annotated[
-        str | None,
-        typer.Option(help="Comma-separated subset of the experiments.", show_default=False),
-    ] = None,
+    what: WhatArgument = None,
+    only: OnlyOption = None,
     runs: Annotated[int, typer.Option(min=1, help="Runs of each cell; the paper has 10.")] = 10,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Cells to run in parallel.  [default: one per core]")
-    ] = None,
+    workers: ReproduceWorkersOption = None,
     ray: RayOption = None,
-    results: Annotated[
-        Path, typer.Option(help="File of records; cells in it are not run again.")
-    ] = Path("reproduction/records.jsonl"),
+    results: ReproduceResultsOption = Path("reproduction/records.jsonl"),
     figures: Annotated[Path, typer.Option(help="Folder for the figures (SVG and PNG).")] = Path(
         "reproduction/figures"
     ),
-    page_path: Annotated[
-        Path | None, typer.Option("--page", help="Also write all tables as a Markdown page.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List the cells and their estimated time.")
-    ] = False,
+    page_path: PagePathOption = None,
+    dry_run: DryRunOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -613,16 +631,26 @@ def _list(plan: Plan, json: bool) -> None:
         )
 
 
+RateOption = Annotated[
+    str | None,
+    typer.Option(help="Labels as a share of all nodes; comma-separated to tune on several."),
+]
+TunePerClassOption = Annotated[
+    int | None, typer.Option(help="Labels per class, instead of a rate.")
+]
+StudiesOption = Annotated[
+    Path, typer.Option(help="Folder of studies; an existing study is continued.")
+]
+PlotOption = Annotated[
+    bool, typer.Option("--plot", help="Draw the trials, and which settings mattered.")
+]
+
+
 def tune_command(
     method: Annotated[str, typer.Option(help="The method, such as st or dcgst.")] = "dcgst",
     dataset: Annotated[str, typer.Option(help="Dataset or path of a graph.")] = "digits",
-    rate: Annotated[
-        str | None,
-        typer.Option(help="Labels as a share of all nodes; comma-separated to tune on several."),
-    ] = None,
-    per_class: Annotated[
-        int | None, typer.Option(help="Labels per class, instead of a rate.")
-    ] = None,
+    rate: RateOption = None,
+    per_class: TunePerClassOption = None,
     sampler: Annotated[str, typer.Option(help="uniform, degree, ppr-s or released.")] = "ppr-s",
     runs: Annotated[int, typer.Option(min=1, help="Runs of each trial.")] = 5,
     first_run: Annotated[int, typer.Option(help="Number of the first run, at least 10.")] = 10,
@@ -630,12 +658,8 @@ def tune_command(
     trials: Annotated[int, typer.Option(min=1, help="Total number of trials.")] = 20,
     workers: Annotated[int, typer.Option(min=1, help="Trials to run in parallel.")] = 1,
     ray: RayOption = None,
-    studies: Annotated[
-        Path, typer.Option(help="Folder of studies; an existing study is continued.")
-    ] = Path("results/studies"),
-    plot: Annotated[
-        bool, typer.Option("--plot", help="Draw the trials, and which settings mattered.")
-    ] = False,
+    studies: StudiesOption = Path("results/studies"),
+    plot: PlotOption = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -665,24 +689,30 @@ def tune_command(
     if json:
         print_json(outcome)
         return
-    best = outcome["best"]
+    _show_study(search, outcome)
+    say(f"\nAll trials: {path.with_suffix('.json')}")
+    for figure in figures:
+        say(f"Figure: {figure}")
+
+
+def _show_study(search: Search, outcome: dict[str, Any]) -> None:
+    """Print the best trial, how to repeat it, and what mattered."""
+    labels, best = search.labels[0], outcome["best"]
     say(
-        f"{len(outcome['trials'])} trials of {method} on {graph.name}, runs {first_run} to "
-        f"{first_run + runs - 1}.\nBest: {best['score']:.1f}% on the validation nodes; {preset}: "
-        f"{outcome['preset_score']:.1f}%."
+        f"{len(outcome['trials'])} trials of {search.method} on {search.dataset}, runs "
+        f"{labels.first_run} to {labels.first_run + labels.runs - 1}.\nBest: {best['score']:.1f}% "
+        f"on the validation nodes; {search.preset}: {outcome['preset_score']:.1f}%."
     )
     settings = " ".join(f"--set {key}={value}" for key, value in best["settings"].items())
-    amount = f"--rate {rates[0]}" if rates else f"--per-class {per_class}"
+    rate = labels.rate
+    amount = f"--per-class {labels.per_class}" if rate is None else f"--rate {rate}"
     say(
-        f"dcgst bench --dataset {dataset} --method {method} --preset {preset} {amount} "
-        f"--sampler {sampler} {settings}"
+        f"dcgst bench --dataset {search.dataset} --method {search.method} --preset {search.preset} "
+        f"{amount} --sampler {labels.sampler} {settings}"
     )
     if outcome["importances"]:
         shares = [f"{name} {share:.0%}" for name, share in outcome["importances"].items()]
         say(f"\nShare of the variance that a setting explains: {', '.join(shares)}", wrap=True)
-    say(f"\nAll trials: {path.with_suffix('.json')}")
-    for figure in figures:
-        say(f"Figure: {figure}")
 
 
 def _number(text: str) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -66,64 +67,43 @@ PriorOption = Annotated[
 ]
 
 
-def fit_and_show(
-    source: Input | Run,
-    out: Path,
-    model: Method,
-    *,
-    labels: Sequence[Path],
-    audit: Sequence[Path],
-    validate: float = 0.0,
-    resume: bool,
-    overwrite: bool,
-    spreadsheet: bool = False,
-    ray: str | None = None,
-    report: bool,
-    json: bool,
-    quiet: bool,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class FitOptions:
+    """How to fit, beside input, folder and method; see ``dcgst fit --help``."""
+
+    labels: Sequence[Path] = ()
+    audit: Sequence[Path] = ()
+    validate: float = 0.0
+    resume: bool = False
+    overwrite: bool = False
+    spreadsheet: bool = False
+    ray: str | None = None
+    report: bool = True
+    json: bool = False
+    quiet: bool = False
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing but the result is printed."""
+        return self.json or self.quiet
+
+
+def fit_and_show(source: Input | Run, out: Path, model: Method, options: FitOptions) -> None:
     """Fit with a progress bar, write the report, and print what was found."""
     known = source.as_input() if isinstance(source, Run) else source
-    data = add_labels(known, labels, audit)
+    data = add_labels(known, options.labels, options.audit)
     for note in data.notes[len(known.notes) :]:
-        if note.startswith("Warning") or not (json or quiet):
+        if note.startswith("Warning") or not options.silent:
             say(f"  {note}", errors)
-    validation = validate > 0 or "val" in data.graph.masks
-    trainings = model.count_trainings(validation) * model.replicas
-    kept = stored_steps(out) if resume else None
-    if kept and not (json or quiet):
-        say(f"  {out} holds {kept} of an interrupted fit", errors)
-    elif resume and not out.exists() and not (json or quiet):
-        say(f"  there is no interrupted fit in {out}: a new one starts", errors)
-    try:
-        with training_progress(model.name, trainings, quiet or json) as callback:
-            run = fit(
-                data,
-                out,
-                model,
-                validate=validate,
-                resume=resume,
-                overwrite=overwrite,
-                spreadsheet=spreadsheet,
-                callbacks=[callback],
-                ray=ray,
-            )
-    except KeyboardInterrupt:
-        say(f"Interrupted. Repeat the command with --resume to continue in {out}.", errors)
-        raise typer.Exit(130) from None
-    with progress("report", 1.0, quiet or json):
+    run = _fit(data, out, model, options)
+    with progress("report", 1.0, options.silent):
         diagnosis = diagnose_run(run)
-        page = write_report(run, diagnosis=diagnosis) if report else None
-    if json:
+        page = write_report(run, diagnosis=diagnosis) if options.report else None
+    if options.json:
         print_json(_facts(run, diagnosis))
         return
     _show_run(run, diagnosis)
-    unused = [note for note in run.info["notes"] if "not used: " in note]
-    if unused:
-        more = f", {len(unused)} in all" if len(unused) > MOST_UNUSED else ""
-        say(f"\nColumns that are not used{more}:")
-    for note in unused[:MOST_UNUSED]:
-        say(f"  {note.removeprefix('feature ')}", wrap=True)
+    _show_unused(run)
     say(f"\nPredictions: {run.predictions_file}")
     if page is not None:
         say(f"Report: {page}")
@@ -131,6 +111,43 @@ def fit_and_show(
         say(f"Next: dcgst suggest {out} -n 10, dcgst explain {out} ID")
     else:
         say(f"Next: dcgst audit {out} -n 30, dcgst suggest {out} -n 10, dcgst explain {out} ID")
+
+
+def _fit(data: Input, out: Path, model: Method, options: FitOptions) -> Run:
+    """Fit with a progress bar."""
+    validation = options.validate > 0 or "val" in data.graph.masks
+    trainings = model.count_trainings(validation) * model.replicas
+    kept = stored_steps(out) if options.resume else None
+    if kept and not options.silent:
+        say(f"  {out} holds {kept} of an interrupted fit", errors)
+    elif options.resume and not out.exists() and not options.silent:
+        say(f"  there is no interrupted fit in {out}: a new one starts", errors)
+    try:
+        with training_progress(model.name, trainings, options.silent) as callback:
+            return fit(
+                data,
+                out,
+                model,
+                validate=options.validate,
+                resume=options.resume,
+                overwrite=options.overwrite,
+                spreadsheet=options.spreadsheet,
+                callbacks=[callback],
+                ray=options.ray,
+            )
+    except KeyboardInterrupt:
+        say(f"Interrupted. Repeat the command with --resume to continue in {out}.", errors)
+        raise typer.Exit(130) from None
+
+
+def _show_unused(run: Run) -> None:
+    """Name the columns that are not features."""
+    unused = [note for note in run.info["notes"] if "not used: " in note]
+    if unused:
+        more = f", {len(unused)} in all" if len(unused) > MOST_UNUSED else ""
+        say(f"\nColumns that are not used{more}:")
+    for note in unused[:MOST_UNUSED]:
+        say(f"  {note.removeprefix('feature ')}", wrap=True)
 
 
 def _facts(run: Run, diagnosis: Diagnosis) -> dict[str, object]:
@@ -184,40 +201,43 @@ def _show_run(run: Run, diagnosis: Diagnosis) -> None:
         say(f"Warning: {line}.", wrap=True)
 
 
+NameOption = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        help="See dcgst methods; or package.module:Class. Cheap ones take seconds: em, gp, lp, "
+        "mlp, sign.",
+    ),
+]
+SettingsOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A setting; may be repeated."),
+]
+ReplicasOption = Annotated[
+    int | None,
+    typer.Option(min=1, help=f"Fits to average.  [default: {REPLICAS}; 1 from a million nodes on]"),
+]
+ValidateOption = Annotated[
+    float, typer.Option(help="Share of the labels to use for validation, not training.")
+]
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an existing run.")]
+
+
 @with_graph_options
 def fit_command(
     read_graph: Callable[[], Input],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to create.")] = Path("run"),
-    name: Annotated[
-        str,
-        typer.Option(
-            "--method",
-            help="See dcgst methods; or package.module:Class. Cheap ones take seconds: em, gp, lp, "
-            "mlp, sign.",
-        ),
-    ] = DEFAULT_METHOD,
+    name: NameOption = DEFAULT_METHOD,
     preset: Annotated[str, typer.Option(help="Named settings of the method.")] = "default",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting; may be repeated."),
-    ] = None,
-    replicas: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help=f"Fits to average.  [default: {REPLICAS}; 1 from a million nodes on]"
-        ),
-    ] = None,
+    settings: SettingsOption = None,
+    replicas: ReplicasOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     prior: PriorOption = None,
     labels: LabelsOption = None,
     audit: AuditOption = None,
-    validate: Annotated[
-        float, typer.Option(help="Share of the labels to use for validation, not training.")
-    ] = 0.0,
+    validate: ValidateOption = 0.0,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted fit.")] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing run.")
-    ] = False,
+    overwrite: OverwriteOption = False,
     report: Annotated[bool, typer.Option(help="Write the report.")] = True,
     spreadsheet: SpreadsheetOption = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
@@ -232,12 +252,9 @@ def fit_command(
     data = read_graph()
     if replicas is None and "replicas" not in split_pairs(pairs):
         model.set_params(replicas=min(model.replicas, default_replicas(data.graph)))
-    fit_and_show(
-        data,
-        out,
-        model,
-        labels=labels or [],
-        audit=audit or [],
+    options = FitOptions(
+        labels=labels or (),
+        audit=audit or (),
         validate=validate,
         resume=resume,
         overwrite=overwrite,
@@ -247,6 +264,7 @@ def fit_command(
         json=json,
         quiet=quiet,
     )
+    fit_and_show(data, out, model, options)
 
 
 def _method(
@@ -297,17 +315,15 @@ def refit_command(
     pairs = [*(settings or []), *([] if prior is None else [f"prior={prior}"])]
     for key, text in split_pairs(pairs).items():
         model.set_params(**{key: parse_setting(type(model), key, text)})
-    fit_and_show(
-        run,
-        out,
-        model,
-        labels=labels or [],
-        audit=audit or [],
+    options = FitOptions(
+        labels=labels or (),
+        audit=audit or (),
         resume=resume,
         overwrite=overwrite,
         report=report,
         json=json,
         quiet=quiet,
     )
+    fit_and_show(run, out, model, options)
     if not (json or quiet):
         say(f"Compare: {shlex.join(['dcgst', 'compare', str(folder), str(out)])}", errors)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,11 +23,19 @@ from dcgst.cli.options import (
     split_kinds,
     split_list,
 )
-from dcgst.cli.output import JsonOption, QuietOption, errors, print_json, progress, say
+from dcgst.cli.output import (
+    JsonOption,
+    ProgressBar,
+    QuietOption,
+    errors,
+    print_json,
+    progress,
+    say,
+)
 from dcgst.errors import InputError
 from dcgst.runs import open_run
 from dcgst.runs.apply import roles_of
-from dcgst.tables import Columns
+from dcgst.tables import Columns, Input
 from dcgst.tables.importing import import_tables
 from dcgst.tables.store import SUFFIX, open_store
 
@@ -45,13 +54,25 @@ def _import_tables(*arguments: Any, **options: Any) -> None:
         raise typer.Exit(130) from None
 
 
+OutOption = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", help="Folder to create.  [default: name of the node table]"),
+]
+LikeOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--like",
+        help="Run whose columns and encoders are used, so that its model can predict the "
+        "nodes of the store.",
+    ),
+]
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an existing store.")]
+
+
 def import_command(
     nodes: Annotated[Path, typer.Argument(help="Node table (.csv, .parquet).")],
     edges: Annotated[Path, typer.Argument(help="Edge table (.csv, .parquet).")],
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="Folder to create.  [default: name of the node table]"),
-    ] = None,
+    out: OutOption = None,
     id_column: IdOption = None,
     label: LabelOption = None,
     source: SourceOption = None,
@@ -60,19 +81,10 @@ def import_command(
     features: FeaturesOption = None,
     ignore: IgnoreOption = None,
     kind: KindOption = None,
-    like: Annotated[
-        Path | None,
-        typer.Option(
-            "--like",
-            help="Run whose columns and encoders are used, so that its model can predict the "
-            "nodes of the store.",
-        ),
-    ] = None,
+    like: LikeOption = None,
     delimiter: DelimiterOption = None,
     drop_unknown: DropOption = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing store.")
-    ] = False,
+    overwrite: OverwriteOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -98,14 +110,7 @@ def import_command(
             raise InputError("--like uses the columns of the run; remove the other column options")
         columns, encoder = roles_of(open_run(like))
     out = out or Path(nodes.name.split(".")[0] + SUFFIX)
-    names = list(STEPS)
     with progress("import", 1.0, quiet or json) as bar:
-
-        def show(step: str, share: float) -> None:
-            before = sum(STEPS[name] for name in names[: names.index(step)])
-            bar.describe(step)
-            bar.advance_to(before + share * STEPS[step])
-
         _import_tables(
             nodes,
             edges,
@@ -115,32 +120,41 @@ def import_command(
             delimiter=delimiter,
             drop_unknown=drop_unknown,
             overwrite=overwrite,
-            progress=show,
+            progress=partial(_advance, bar),
         )
     data = open_store(out)
-    graph = data.graph
     if json:
-        print_json(
-            {
-                "store": str(out),
-                "nodes": graph.num_nodes,
-                "edges": graph.num_edges,
-                "features": graph.num_features,
-                "classes": list(graph.class_names),
-                "labels": int((graph.labels >= 0).sum()),
-                "notes": list(data.notes),
-            }
-        )
+        print_json(_facts(out, data))
         return
     if not quiet:
         describe(data)
-    else:
-        for note in data.notes:
-            if note.startswith("Warning"):
-                say(note, errors)
+    for note in data.notes if quiet else ():
+        if note.startswith("Warning"):
+            say(note, errors)
     say(f"Written: {out}")
     if like is not None:
         say(f"Next: dcgst predict {like} {out} -o predictions.parquet")
         return
-    labels = "" if (graph.labels >= 0).any() else " --labels FILE"
+    labels = "" if (data.graph.labels >= 0).any() else " --labels FILE"
     say(f"Next: dcgst fit {out}{labels}, or dcgst diagnose {out}{labels}")
+
+
+def _advance(bar: ProgressBar, step: str, share: float) -> None:
+    """Show which step is done to what share."""
+    names = list(STEPS)
+    before = sum(STEPS[name] for name in names[: names.index(step)])
+    bar.describe(step)
+    bar.advance_to(before + share * STEPS[step])
+
+
+def _facts(out: Path, data: Input) -> dict[str, object]:
+    graph = data.graph
+    return {
+        "store": str(out),
+        "nodes": graph.num_nodes,
+        "edges": graph.num_edges,
+        "features": graph.num_features,
+        "classes": list(graph.class_names),
+        "labels": int((graph.labels >= 0).sum()),
+        "notes": list(data.notes),
+    }

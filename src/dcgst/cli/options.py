@@ -109,7 +109,7 @@ EdgesArgument = Annotated[
     list[str] | None,
     typer.Argument(
         help="Edge table, needed if the first file is a node table; several tables are several "
-        "kinds of edges."
+        "relations."
     ),
 ]
 NodesQueryOption = Annotated[
@@ -132,7 +132,7 @@ EdgeTypeOption = Annotated[
     str | None,
     typer.Option(
         "--edge-type",
-        help="Column of the kind of edges (at most 20), which are weighed by the labels; none to "
+        help="Column of relations (at most 20), which are weighed by the labels; none to "
         "treat all alike; default: a column named type, relation or kind.",
     ),
 ]
@@ -249,7 +249,7 @@ def table_sources(
         raise InputError('a database needs two queries: --nodes "select …" and --edges "select …"')
     if len(edge_query) > 1:
         raise InputError(
-            "there can be one --edges; several kinds of edges are one query: select …, 'friend' as "
+            "there can be one --edges; several relations are one query: select …, 'friend' as "
             "type from friends union all select …, 'payment' from payments"
         )
     return Query(nodes, node_query, "nodes"), Query(nodes, edge_query[0], "edges")

@@ -44,38 +44,46 @@ DRIFT = 3
 """Exit code of ``--fail-on-drift``."""
 
 
+NodesArgument = Annotated[
+    str | None, typer.Argument(help="Nodes of another graph: a file or a database.")
+]
+AllClassesOption = Annotated[
+    bool, typer.Option("--all-classes", help="One column per class, also if there are many.")
+]
+EmbeddingsOption = Annotated[
+    Path | None,
+    typer.Option("--embeddings", help="Parquet file for the node embeddings of the run."),
+]
+UseLabelsOption = Annotated[
+    bool, typer.Option("--use-labels", help="Use the labels in the other graph, too.")
+]
+AddOption = Annotated[
+    bool,
+    typer.Option("--add", help="The tables have new nodes only: add them to the run's graph."),
+]
+FailOnDriftOption = Annotated[
+    bool,
+    typer.Option(
+        "--fail-on-drift",
+        help="Write nothing and exit with 3 if the other graph differs from that of the fit.",
+    ),
+]
+
+
 def predict_command(
     folder: RunArgument,
-    nodes: Annotated[
-        str | None, typer.Argument(help="Nodes of another graph: a file or a database.")
-    ] = None,
+    nodes: NodesArgument = None,
     edges: EdgesArgument = None,
     node_query: NodesQueryOption = None,
     edge_query: EdgesQueryOption = None,
     out: DestinationOption = None,
     table: TableOption = "predictions",
     if_exists: IfExistsOption = "fail",
-    all_classes: Annotated[
-        bool, typer.Option("--all-classes", help="One column per class, also if there are many.")
-    ] = False,
-    embeddings: Annotated[
-        Path | None,
-        typer.Option("--embeddings", help="Parquet file for the node embeddings of the run."),
-    ] = None,
-    use_labels: Annotated[
-        bool, typer.Option("--use-labels", help="Use the labels in the other graph, too.")
-    ] = False,
-    add: Annotated[
-        bool,
-        typer.Option("--add", help="The tables have new nodes only: add them to the run's graph."),
-    ] = False,
-    fail_on_drift: Annotated[
-        bool,
-        typer.Option(
-            "--fail-on-drift",
-            help="Write nothing and exit with 3 if the other graph differs from that of the fit.",
-        ),
-    ] = False,
+    all_classes: AllClassesOption = False,
+    embeddings: EmbeddingsOption = None,
+    use_labels: UseLabelsOption = False,
+    add: AddOption = False,
+    fail_on_drift: FailOnDriftOption = False,
     delimiter: DelimiterOption = None,
     drop_unknown: DropOption = False,
     spreadsheet: SpreadsheetOption = False,
@@ -85,13 +93,8 @@ def predict_command(
 
     Another graph must have the same columns or features.
     """
-    if nodes is None and add:
-        raise InputError("--add needs tables of new nodes and of their edges")
-    if nodes is None and (node_query or edge_query or use_labels or drop_unknown):
-        raise InputError(
-            "--nodes, --edges, --use-labels and --drop-unknown are about another graph; name it "
-            "after the run: a node table, or the address of a database"
-        )
+    if nodes is None:
+        _check_own_graph(add, bool(node_query or edge_query or use_labels or drop_unknown))
     run = open_run(folder)
     _check(out, if_exists, (nodes, *(edges or ())))
     if embeddings is not None:
@@ -127,6 +130,17 @@ def predict_command(
     elif embeddings is None:
         for text in found.csv_texts(spreadsheet=spreadsheet):
             typer.echo(printable(text) if sys.stdout.isatty() else text, nl=False)
+
+
+def _check_own_graph(add: bool, about_another: bool) -> None:
+    """Raise if options belong to another graph, but none is given."""
+    if add:
+        raise InputError("--add needs tables of new nodes and of their edges")
+    if about_another:
+        raise InputError(
+            "--nodes, --edges, --use-labels and --drop-unknown are about another graph; name it "
+            "after the run: a node table, or the address of a database"
+        )
 
 
 def _check(out: str | None, if_exists: str, inputs: Sequence[str | None]) -> None:

@@ -123,11 +123,8 @@ class Problem:
         val_labels: NDArray[np.int64] | None = None,
         pool: NDArray[np.bool_] | None = None,
         seeds: Sequence[int] | None = None,
-        shares: NDArray[np.float32] | None = None,
-        callbacks: Sequence[Callback] = (),
-        checkpoint: Checkpoint | None = None,
     ) -> Problem:
-        """Create a problem from arrays.
+        """Create a problem from arrays, without known class shares, callbacks and checkpoint.
 
         Args:
             graph: features and adjacency.
@@ -136,9 +133,6 @@ class Problem:
             val_labels: likewise for validation nodes; default none.
             pool: ``(R, n)`` nodes to predict; default all nodes without a training label.
             seeds: one per fit; default 0.
-            shares: ``(C,)`` class shares in the pool, if they are known.
-            callbacks: called with an event after each epoch and stage.
-            checkpoint: stores expensive steps; default nothing.
         """
         if val_labels is None:
             val_labels = np.full_like(train_labels, UNKNOWN)
@@ -151,9 +145,6 @@ class Problem:
             pool=torch.tensor(pool, device=graph.device),
             seeds=tuple(seeds) if seeds is not None else (0,) * len(train_labels),
             num_classes=num_classes,
-            shares=None if shares is None else torch.tensor(shares, device=graph.device),
-            callbacks=tuple(callbacks),
-            checkpoint=checkpoint or Checkpoint(),
         )
 
     @property

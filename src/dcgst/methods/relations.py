@@ -118,7 +118,7 @@ FEW_EDGES = 10
 
 @dataclass(frozen=True)
 class Relation:
-    """What is known about one kind of edges.
+    """What is known about one relation.
 
     Attributes:
         name: its name.
@@ -156,17 +156,17 @@ class Relation:
 
 
 def verdict(relations: Sequence[Relation]) -> str:
-    """How the kinds of edges are used, in one sentence."""
+    """How the relations are used, in one sentence."""
     edges = sum(relation.edges for relation in relations)
     used = [relation for relation in relations if relation.weight]
     apart = [relation.name for relation in relations if relation.own_features]
     if apart:
         return (
-            f"The kinds of edges {', '.join(apart)} have separate features: they predict "
+            f"The relations {', '.join(apart)} have separate features: they predict "
             "left-out labels better than the features of all neighbors"
         )
     if all(relation.weight == 1 for relation in relations):
-        alike = f"All {len(relations)} kinds of edges are used alike"
+        alike = f"All {len(relations)} relations are used alike"
         return f"{alike}: the labels show no difference between them"
     names = ", ".join(relation.name for relation in used)
     count = sum(relation.edges for relation in used)
@@ -325,7 +325,7 @@ def describe_relation(
 def use_relations(
     graph: Graph, matrices: Mapping[str, sp.csr_array], relations: Sequence[Relation]
 ) -> Graph:
-    """The graph with its kinds of edges weighted, and with the separate features of some of them.
+    """The graph with its relations weighted, and with the separate features of some of them.
 
     Args:
         graph: with the edges of all relations.
@@ -353,7 +353,7 @@ def add_relation_features(
 ) -> FeatureMatrix:
     """Append the means of the features over the neighbors in each relation.
 
-    Kinds of edges may contradict each other: friends are of the same class, buyers and sellers are
+    Relations may contradict each other: friends are of the same class, buyers and sellers are
     not. Their sum is not informative, but methods can learn from separate features. Nothing is
     learned here, so another graph gets the same columns.
 

@@ -98,8 +98,11 @@ class Jobs:
             val_labels=np.where(split.val[runs], self.labels, UNKNOWN),
             pool=split.pool[runs],
             seeds=[derive(method.seed, split.runs[run], replica) for run, replica in pairs],
-            shares=shares,
-            callbacks=callbacks,
+        )
+        problem = replace(
+            problem,
+            shares=None if shares is None else torch.tensor(shares, device=problem.device),
+            callbacks=tuple(callbacks),
             checkpoint=checkpoint,
         )
         results = []

@@ -281,7 +281,7 @@ def _write(run: Run, data: Input) -> Run:
 
 
 def weigh(data: Input, split: Split) -> tuple[Input, list[Relation]]:
-    """The input with the weighted sum of its kinds of edges, and what was found about them."""
+    """The input with the weighted sum of its relations, and what was found about them."""
     if len(data.relations) < 2:
         return data, [Relation(**stored) for stored in data.weighed]
     relations = weigh_relations(data.graph, data.relations, split.train[0])

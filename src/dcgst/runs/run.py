@@ -91,7 +91,7 @@ class Run:
 
     @property
     def relations(self) -> list[Relation]:
-        """The kinds of edges and their weights; empty if there is one kind."""
+        """The relations and their weights; empty if there is one."""
         return [Relation(**stored) for stored in self.info.get("relations", [])]
 
     @property

@@ -114,12 +114,9 @@ def relaxed_selection(
     nodes = candidates.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, :most]
     inside = candidates.gather(1, nodes)  # (R, k); fits with fewer candidates are padded
     count = inside.sum(1).clamp_min(1)
-    share = (budget / count).clamp_max(1)[:, None]
-    distance = objective.cmd_of(nodes)
-    ner_term = objective.ner_term.gather(1, nodes)
-    q = (share * inside).to(ner_term.dtype)
-    velocity = torch.zeros_like(q)
-    done = torch.zeros((), dtype=q.dtype, device=q.device)  # steps
+    distance, ner_term = objective.cmd_of(nodes), objective.ner_term.gather(1, nodes)
+    q = ((budget / count).clamp_max(1)[:, None] * inside).to(ner_term.dtype)
+    velocity, done = torch.zeros_like(q), q.new_zeros(())  # done: steps
 
     def step() -> Tensor:
         point = q.detach().clone().requires_grad_(True)

@@ -122,11 +122,11 @@ def sample(
     graph = as_graph(graph)
     if sampler not in (*SAMPLERS, OFFICIAL) and ":" not in sampler:
         raise unknown_name("sampler", sampler, (*SAMPLERS, OFFICIAL))
-    _check_numbers(runs, first_run, per_class, val_rate, val_count, val_per_class, seed)
+    _check_integers(runs=(runs, 1), first_run=(first_run, 0), seed=(seed, 0))
+    validation = Validation(val_rate, val_count, val_per_class)
+    validation.check()
     if rate is not None and per_class is not None:
         raise InputError("set a label rate or labels per class, not both")
-    if val_count is not None and val_per_class is not None:
-        raise InputError("set val_count or val_per_class, not both")
     numbers = range(first_run, first_run + runs)
     if sampler == OFFICIAL:
         if rate is not None or per_class is not None:
@@ -134,20 +134,47 @@ def sample(
         return _official(graph, numbers)
     if rate is not None:
         per_class = labels_per_class(graph, rate)
+    _check_integers(per_class=(per_class, None))
     if per_class is None or per_class < 1:
         raise InputError(f"set a label rate, or labels per class from 1 on; got {per_class}")
     request = Request(graph, per_class, rate, numbers, seed)
-    train = np.stack(
-        [to_mask(nodes, graph.num_nodes) for nodes in _draw(SAMPLERS[sampler], request)]
-    )
-    count = round(val_rate * graph.num_nodes) if val_count is None else val_count
-    val = [
-        _validation(graph, row, count, request.rng(run, 1))
-        if val_per_class is None
-        else _balanced_validation(graph, row, val_per_class, request.rng(run, 1))
-        for run, row in zip(numbers, train, strict=True)
-    ]
-    return Split(train, np.stack(val), ~train & ~np.stack(val), tuple(numbers))
+    draws = _draw(SAMPLERS[sampler], request)
+    train = np.stack([to_mask(nodes, graph.num_nodes) for nodes in draws])
+    pairs = zip(numbers, train, strict=True)
+    val = np.stack([validation.draw(graph, row, request.rng(run, 1)) for run, row in pairs])
+    return Split(train, val, ~train & ~val, tuple(numbers))
+
+
+@dataclass(frozen=True)
+class Validation:
+    """How many validation nodes to draw from those that are not labeled.
+
+    Attributes:
+        rate: as a share of all nodes.
+        count: instead of a rate.
+        per_class: of each class, instead of a rate.
+    """
+
+    rate: float
+    count: int | None
+    per_class: int | None
+
+    def check(self) -> None:
+        """Raise if a number is not possible."""
+        _check_integers(val_count=(self.count, 0), val_per_class=(self.per_class, 1))
+        if not 0 <= self.rate < 1:
+            raise InputError(f"val_rate must be at least 0 and below 1, got {self.rate}")
+        if self.count is not None and self.per_class is not None:
+            raise InputError("set val_count or val_per_class, not both")
+
+    def draw(self, graph: Graph, train: Mask, rng: np.random.Generator) -> Mask:
+        """The validation nodes of a run."""
+        if self.per_class is not None:
+            return _balanced_validation(graph, train, self.per_class, rng)
+        count = round(self.rate * graph.num_nodes) if self.count is None else self.count
+        rest = np.flatnonzero(~train & (graph.labels != UNKNOWN))
+        count = min(count, max(0, rest.size - 1))
+        return to_mask(rng.choice(rest, count, replace=False), graph.num_nodes)
 
 
 @lru_cache(maxsize=1)
@@ -163,37 +190,15 @@ def labels_per_class(graph: Graph, rate: float) -> int:
     return max(1, round(rate * graph.num_nodes / graph.num_classes))
 
 
-def _check_numbers(
-    runs: int,
-    first_run: int,
-    per_class: int | None,
-    val_rate: float,
-    val_count: int | None,
-    val_per_class: int | None,
-    seed: int,
-) -> None:
-    numbers = {
-        "runs": runs,
-        "first_run": first_run,
-        "per_class": per_class,
-        "val_count": val_count,
-        "val_per_class": val_per_class,
-        "seed": seed,
-    }
-    for name, value in numbers.items():
-        if value is not None and not isinstance(value, (int, np.integer)):
+def _check_integers(**numbers: tuple[int | None, int | None]) -> None:
+    """Raise unless each number is an integer and not below the smallest one, or None."""
+    for name, (value, low) in numbers.items():
+        if value is None:
+            continue
+        if not isinstance(value, (int, np.integer)):
             raise InputError(f"{name} must be an integer, got {value!r}")
-    if seed < 0 or not 0 <= val_rate < 1:
-        raise InputError(
-            f"seed must not be negative and val_rate must be at least 0 and below 1; got {seed}, "
-            f"{val_rate}"
-        )
-    if val_count is not None and val_count < 0:
-        raise InputError(f"val_count must not be negative, got {val_count}")
-    if val_per_class is not None and val_per_class < 1:
-        raise InputError(f"val_per_class must be at least 1, got {val_per_class}")
-    if runs < 1 or first_run < 0:
-        raise InputError(f"runs must be at least 1 and first_run 0, got {runs} and {first_run}")
+        if low is not None and value < low:
+            raise InputError(f"{name} must be at least {low}, got {value}")
 
 
 def _official(graph: Graph, runs: Sequence[int]) -> Split:
@@ -202,12 +207,6 @@ def _official(graph: Graph, runs: Sequence[int]) -> Split:
         raise InputError(f"{graph.name} has no official split; choose another sampler")
     repeated = Split.known_labels(graph).select(np.zeros(len(runs), dtype=int))
     return replace(repeated, runs=tuple(runs))
-
-
-def _validation(graph: Graph, train: Mask, count: int, rng: np.random.Generator) -> Mask:
-    rest = np.flatnonzero(~train & (graph.labels != UNKNOWN))
-    count = min(count, max(0, rest.size - 1))
-    return to_mask(rng.choice(rest, count, replace=False), graph.num_nodes)
 
 
 def _balanced_validation(

@@ -35,10 +35,10 @@ WEIGHT_NAMES = ("weight", "weights", "w")
 TYPE_NAMES = ("edge_type", "type", "relation", "relationship", "rel", "kind", "link_type")
 
 MOST_RELATIONS = 20
-"""Largest number of kinds of edges."""
+"""Largest number of relations."""
 
 NO_COLUMN = "none"
-"""Says that no column is the weight, or the kind of edges."""
+"""Says that no column is the weight, or the relation."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def describe_edge_columns(given: Columns, resolved: EdgeColumns, edges: Table) -
     if given.weight is None and resolved.weight is not None:
         notes.append(f"weight: column {resolved.weight!r}")
     if given.edge_type is None and resolved.edge_type is not None:
-        notes.append(f"kind of edges: column {resolved.edge_type!r}")
+        notes.append(f"relation: column {resolved.edge_type!r}")
     used = (*ends, resolved.weight, resolved.edge_type, resolved.edge_time)
     unused = [name for name in edges.names if name not in used]
     if unused:
@@ -181,6 +181,27 @@ def read_edges(
         Edges(pairs=array([[0],
                [1]]), weights=None, num_dropped=1, types=None, notes=(), weight_scale=0.0)
     """
+    pairs, rows = _read_ends(edges, ids, columns, drop_unknown)
+    notes = []
+    weights = None if columns.weight is None else _read_weights(edges, columns.weight, rows)
+    scale = 0.0
+    if weights is not None:
+        scale = scale_of_weights(weights) if weight_scale is None else weight_scale
+    if weights is not None and scale:
+        weights = np.log2(1 + weights / scale)
+        notes.append(f"weights are skewed: logarithms of 1 + weight / {scale:g}")
+    if columns.edge_time is not None:
+        recent, note = _recency(edges, columns.edge_time, rows, half_life)
+        weights = recent if weights is None else weights * recent
+        notes.append(note)
+    types = None if columns.edge_type is None else _read_types(edges, columns.edge_type, rows)
+    return Edges(pairs, weights, len(edges) - len(rows), types, tuple(notes), scale)
+
+
+def _read_ends(
+    edges: Table, ids: Sequence[str], columns: EdgeColumns, drop_unknown: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """``(2, E)`` positions of the nodes of each edge, and the rows of the table they are from."""
     position = {node_id: index for index, node_id in enumerate(ids)}
     ends = [edges.column(columns.source), edges.column(columns.target)]
     pairs = np.array([[position.get(node_id, -1) for node_id in end] for end in ends])
@@ -201,29 +222,19 @@ def read_edges(
             f"{edges.path} has no edge between two different nodes of the node table; at least one "
             "is required"
         )
-    notes = []
-    weights = None if columns.weight is None else _read_weights(edges, columns.weight, rows)
-    scale = 0.0
-    if weights is not None:
-        scale = scale_of_weights(weights) if weight_scale is None else weight_scale
-    if weights is not None and scale:
-        weights = np.log2(1 + weights / scale)
-        notes.append(f"weights are skewed: logarithms of 1 + weight / {scale:g}")
-    if columns.edge_time is not None:
-        recent, note = _recency(edges, columns.edge_time, rows, half_life)
-        weights = recent if weights is None else weights * recent
-        notes.append(note)
-    types = None
-    if columns.edge_type is not None:
-        texts = edges.column(columns.edge_type)
-        blank = next((row for row in rows if not texts[row]), None)
-        if blank is not None:
-            raise InputError(
-                f"{edges.where(int(blank))}: the kind of the edge in column {columns.edge_type!r} "
-                f"is missing; fill it in, or use {option('edge_type', 'none')}"
-            )
-        types = np.array([texts[row] for row in rows])
-    return Edges(pairs, weights, len(edges) - len(rows), types, tuple(notes), scale)
+    return pairs, rows
+
+
+def _read_types(edges: Table, column: str, rows: NDArray[np.int64]) -> NDArray[np.str_]:
+    """The relation of each edge."""
+    texts = edges.column(column)
+    blank = next((row for row in rows if not texts[row]), None)
+    if blank is not None:
+        raise InputError(
+            f"{edges.where(int(blank))}: the relation in column {column!r} is missing; fill it in, "
+            f"or use {option('edge_type', 'none')}"
+        )
+    return np.array([texts[row] for row in rows])
 
 
 def has_header(edges: Table, ids: Sequence[str]) -> bool:
@@ -331,7 +342,7 @@ ROLES = ("source", "target", "weight", "edge_type", "edge_time")
 class EdgeTables:
     """Edge tables by name, None if a table is empty.
 
-    The name is the kind of edges if there are several.
+    The name is the relation if there are several.
     """
 
     tables: Mapping[str, Table | None]
@@ -342,7 +353,7 @@ class EdgeTables:
 
 
 def open_edge_tables(edges: Any, delimiter: str | None) -> EdgeTables:
-    """Open one edge table, a sequence of them, or a mapping from kinds of edges to tables."""
+    """Open one edge table, a sequence of them, or a mapping from relations to tables."""
     if isinstance(edges, Mapping):
         sources = {str(name): source for name, source in edges.items()}
     else:
@@ -429,7 +440,7 @@ def read_edge_tables(
         return parts[0], next(iter(_fixed(roles).values())), notes
     if columns.edge_type == NO_COLUMN:
         return replace(_join(parts), types=None), {"tables": _fixed(roles)}, notes
-    notes.append(f"kinds of edges: the tables {', '.join(found.tables)}")
+    notes.append(f"relations: the tables {', '.join(found.tables)}")
     return _join(parts), {"tables": _fixed(roles)}, notes
 
 

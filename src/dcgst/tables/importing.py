@@ -246,6 +246,7 @@ class Plan:
         encoder: of the feature columns; None: to be fitted.
         has_header: whether the edge table has a header.
         drop_unknown: whether edges with unknown ids are dropped.
+        columns: role of each column.
     """
 
     nodes: Path
@@ -257,6 +258,7 @@ class Plan:
     encoder: FeatureEncoder | None
     has_header: bool
     drop_unknown: bool
+    columns: Columns
 
     def identity(self) -> dict[str, Any]:
         """The plan as JSON, with size and time of the tables: that of the nodes, and the rest."""
@@ -813,43 +815,8 @@ def import_tables(
     Raises:
         InputError: if a table cannot be used. The message names the file, the row and a remedy.
     """
-    columns = columns or Columns()
-    node_head, node_delimiter = read_head(nodes, delimiter)
-    edge_head, edge_delimiter = read_head(edges, delimiter)
-    if columns.label is not None and encoder is None:
-        node_head.column(columns.label)  # a misspelled name would make the labels a feature
-    node_columns = resolve_node_columns(columns, node_head, edge_head, labels_needed=False)
-    notes = describe_node_columns(columns, node_columns)
-    if node_columns.label is None and encoder is None:
-        notes.append(
-            "Warning: no label column was found; if there is one, name it with "
-            f"{option('label')}, else it is "
-            f"a feature; or give labels with {option('labels')} when you fit"
-        )
-    header = has_header(edge_head, node_head.column(node_columns.id))
-    if not header:
-        edge_head = header_as_row(edge_head)
-        notes.append(f"{edges.name} has no header: its first line is read as an edge")
-    if columns.edge_type not in (None, NO_COLUMN) or columns.edge_time is not None:
-        raise InputError(
-            "a store has one kind of edges and no times; import the edges of one kind, or fit the "
-            "tables themselves"
-        )
-    columns = replace(columns, edge_type=NO_COLUMN)
-    edge_columns = resolve_edge_columns(columns, edge_head)
-    notes += describe_edge_columns(columns, edge_columns, edge_head)
-    plan = Plan(
-        nodes,
-        edges,
-        node_columns,
-        edge_columns,
-        tuple(encoder.names_in(node_head))
-        if encoder
-        else tuple(feature_columns(columns, node_columns, node_head)),
-        dict(columns.kinds),
-        encoder,
-        header,
-        drop_unknown,
+    plan, tables, notes = plan_import(
+        (nodes, edges), columns or Columns(), encoder, delimiter, drop_unknown
     )
     target = out.resolve()
     out = _folder_for(target, overwrite)
@@ -858,8 +825,8 @@ def import_tables(
     work = _prepare(out, plan, overwrite)
     memory = memory or available_memory() // 2
     with unlimited_addresses(), Database(work, memory // 2) as database:
-        database.view("nodes", source_of(nodes, node_head.names, node_delimiter, header=True))
-        database.view("edges", source_of(edges, edge_head.names, edge_delimiter, header=header))
+        for name, table in tables.items():
+            database.view(name, table)
         job = Job(plan, out, work, database, memory, progress)
         ids = job.step("ids", lambda: import_ids(job))
         encoded = job.step("features", lambda: import_nodes(job, ids["count"]))
@@ -874,9 +841,7 @@ def import_tables(
         index=linked["index"],
         num_values=encoded["num_values"],
         class_names=list(encoded["class_names"]),
-        columns=replace(
-            columns, **asdict(node_columns), **{**asdict(edge_columns), "edge_type": NO_COLUMN}
-        ),
+        columns=plan.columns,
         encoder=FeatureEncoder.from_json(encoded["encoder"]),
         weighted=linked["weighted"],
         notes=list(notes),
@@ -886,6 +851,78 @@ def import_tables(
     if out != target:
         _replace_store(target, out)
     return tuple(notes)
+
+
+def plan_import(
+    paths: tuple[Path, Path],
+    columns: Columns,
+    encoder: FeatureEncoder | None,
+    delimiter: str | None,
+    drop_unknown: bool,
+) -> tuple[Plan, dict[str, str], list[str]]:
+    """What is imported, the tables as DuckDB reads them, and notes.
+
+    Args:
+        paths: of the node table and of the edge table.
+        columns: role of each column; guessed where they are not given.
+        encoder: of the feature columns, fitted on other tables; None: one is fitted.
+        delimiter: of CSV files; guessed by default.
+        drop_unknown: drop edges with unknown node ids instead of raising an error.
+    """
+    nodes, edges = paths
+    node_head, node_delimiter = read_head(nodes, delimiter)
+    edge_head, edge_delimiter = read_head(edges, delimiter)
+    node_columns, notes = _plan_nodes(columns, node_head, edge_head, encoder)
+    header = has_header(edge_head, node_head.column(node_columns.id))
+    if not header:
+        edge_head = header_as_row(edge_head)
+        notes.append(f"{edges.name} has no header: its first line is read as an edge")
+    if columns.edge_type not in (None, NO_COLUMN) or columns.edge_time is not None:
+        raise InputError(
+            "a store has one relation and no times; import the edges of one relation, or fit the "
+            "tables themselves"
+        )
+    columns = replace(columns, edge_type=NO_COLUMN)
+    edge_columns = resolve_edge_columns(columns, edge_head)
+    notes += describe_edge_columns(columns, edge_columns, edge_head)
+    if encoder is None:
+        names = feature_columns(columns, node_columns, node_head)
+    else:
+        names = encoder.names_in(node_head)
+    plan = Plan(
+        nodes,
+        edges,
+        node_columns,
+        edge_columns,
+        tuple(names),
+        dict(columns.kinds),
+        encoder,
+        header,
+        drop_unknown,
+        replace(columns, **asdict(node_columns), **asdict(edge_columns) | {"edge_type": NO_COLUMN}),
+    )
+    tables = {
+        "nodes": source_of(nodes, node_head.names, node_delimiter, header=True),
+        "edges": source_of(edges, edge_head.names, edge_delimiter, header=header),
+    }
+    return plan, tables, notes
+
+
+def _plan_nodes(
+    columns: Columns, node_head: Table, edge_head: Table, encoder: FeatureEncoder | None
+) -> tuple[NodeColumns, list[str]]:
+    """The roles of the columns of the node table, and notes."""
+    if columns.label is not None and encoder is None:
+        node_head.column(columns.label)  # a misspelled name would make the labels a feature
+    found = resolve_node_columns(columns, node_head, edge_head, labels_needed=False)
+    notes = describe_node_columns(columns, found)
+    if found.label is None and encoder is None:
+        notes.append(
+            "Warning: no label column was found; if there is one, name it with "
+            f"{option('label')}, else it is a feature; or give labels with {option('labels')} when "
+            "you fit"
+        )
+    return found, notes
 
 
 def _folder_for(target: Path, overwrite: bool) -> Path:

@@ -153,7 +153,7 @@ class Columns:
         target: column of the second node of each edge. None: guess.
         weight: column of edge weights. None: guess; edges are unweighted if no column matches.
         edge_type: column of the kind of each edge. None: guess; if no column matches, there is one
-            kind of edges.
+            relation.
         edge_time: column of the time of each edge; older edges count less.
         half_life: days after which an edge counts half, with ``edge_time``.
         weight_scale: weights w are replaced by ``log2(1 + w / weight_scale)``; zero for no change.
@@ -389,8 +389,8 @@ class Input:
         notes: what was guessed, changed or dropped, for the user.
         audited: whether validation labels are those of randomly chosen nodes.
         store: the store that the graph is in; None if it is in memory.
-        weighed: facts about kinds of edges that were weighed in an earlier fit.
-        relations: ``(n, n)`` adjacency of each kind of edges by name; empty if there are no kinds.
+        weighed: facts about relations that were weighed in an earlier fit.
+        relations: ``(n, n)`` adjacency of each relation by name; empty if there is one.
     """
 
     graph: Graph

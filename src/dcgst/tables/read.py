@@ -86,7 +86,7 @@ def read(
             of Parquet files, ``-`` for standard input, a :class:`~dcgst.Query` of a database, or a
             table of pandas, Polars or Arrow.
         edges: edge table, required if ``nodes`` is a node table. Several tables, as a list or by
-            name, are several kinds of edges.
+            name, are several relations.
         columns: role of each column.
         delimiter: delimiter of CSV files, one character or ``"tab"``; guessed by default.
         drop_unknown: drop edges with unknown node ids instead of raising an error.
@@ -117,12 +117,7 @@ def read(
     if isinstance(nodes, (str, Path)) and is_store(Path(nodes)):
         if encoder is not None:
             return _store_to_predict(Path(nodes), encoder)
-        if edges is not None or columns != Columns():
-            raise InputError(
-                f"{nodes} is a store: its edges and the roles of its columns were determined by "
-                "`dcgst import`; remove the edge table and the column options"
-            )
-        return open_store(Path(nodes))
+        return _open_alone(Path(nodes), edges is None and columns == Columns())
     if is_hetero(nodes):
         return read_hetero(nodes)
     with no_collection():
@@ -141,6 +136,16 @@ def read(
             class_names=class_names,
             labels_needed=labels_needed,
         )
+
+
+def _open_alone(path: Path, alone: bool) -> Input:
+    """A store; raises unless it is given alone."""
+    if not alone:
+        raise InputError(
+            f"{path} is a store: its edges and the roles of its columns were determined by "
+            "`dcgst import`; remove the edge table and the column options"
+        )
+    return open_store(path)
 
 
 def _store_to_predict(path: Path, encoder: FeatureEncoder) -> Input:
@@ -269,19 +274,18 @@ def _from_tables(
 
 
 def _relations(edges: Edges, num_nodes: int) -> dict[str, sp.csr_array]:
-    """The adjacency of each kind of edges; empty if there is no column of kinds."""
+    """The adjacency of each relation; empty if there is one."""
     names = [] if edges.types is None else sorted(set(edges.types.tolist()), key=natural_order)
     by_case: dict[str, str] = {}
     for name in names:
         other = by_case.setdefault(name.casefold(), name)
         if other != name:
             raise InputError(
-                f"the kinds of edges {other!r} and {name!r} differ in letter case only; use one "
-                "spelling"
+                f"the relations {other!r} and {name!r} differ in letter case only; use one spelling"
             )
     if len(names) > MOST_RELATIONS:
         raise InputError(
-            f"there are {len(names):,} kinds of edges, at most {MOST_RELATIONS} are possible; name "
+            f"there are {len(names):,} relations, at most {MOST_RELATIONS} are possible; name "
             f"another column with {option('edge_type')}, or none"
         )
     found = {}
