@@ -43,7 +43,16 @@ def option(name: str, value: str | bool | None = None) -> str:
 
 
 class InputError(ValueError):
-    """Invalid input. The message says what was given, what is allowed and how to fix it."""
+    """Invalid input. The message says what was given, what is allowed and how to fix it.
+
+    Example:
+        >>> from dcgst import InputError, load
+        >>> try:
+        ...     load("coora")
+        ... except InputError as error:
+        ...     print(str(error).split(";")[0])
+        unknown dataset 'coora'
+    """
 
 
 class UnregisteredError(InputError):

@@ -93,7 +93,14 @@ def check_name(name: str) -> None:
 
 
 def register_dataset(dataset: Dataset) -> Dataset:
-    """Make a dataset available by name: ``load(name)``, ``--dataset name``."""
+    """Make a dataset available by name: ``load(name)``, ``--dataset name``.
+
+    Example:
+        >>> from dcgst import Dataset, load, synthetic
+        >>> _ = register_dataset(Dataset("tiny", lambda: synthetic(100)))
+        >>> load("tiny").num_nodes
+        100
+    """
     return DATASETS.register(dataset.name, dataset)
 
 

@@ -26,6 +26,11 @@ class Dataset:
         available: whether the files are on this machine.
         origin: where the data come from.
         nodes: number of nodes, if known; likewise ``edges``, ``features`` and ``classes``.
+
+    Example:
+        >>> from dcgst.datasets import DATASETS
+        >>> DATASETS["digits"].nodes, DATASETS["digits"].available()
+        (1797, True)
     """
 
     name: str

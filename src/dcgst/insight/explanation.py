@@ -100,6 +100,14 @@ def explain(run: Run, node_id: object, most: int = 8) -> Explanation:
         run: the run.
         node_id: id of the node.
         most: maximum number of neighbors and of labeled nodes to list.
+
+    Example:
+        >>> import tempfile
+        >>> from dcgst import EM, fit, load
+        >>> run = fit(load("synthetic"), tempfile.mkdtemp() + "/run", EM())
+        >>> found = explain(run, "0")
+        >>> found.id, found.probability > 0.25
+        ('0', True)
     """
     node, result, names = run.node(node_id), run.result, run.graph.class_names
     code = int(result.labels[node])

@@ -202,6 +202,13 @@ def write_report(
 
     Returns:
         the path.
+
+    Example:
+        >>> import tempfile
+        >>> from dcgst import EM, fit, load
+        >>> run = fit(load("synthetic"), tempfile.mkdtemp() + "/run", EM())
+        >>> write_report(run).name
+        'report.html'
     """
     path = path or run.folder / REPORT
     write_text(path, render(run, evaluation, diagnosis))

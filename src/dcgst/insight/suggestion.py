@@ -82,6 +82,13 @@ def draw_audit(run: Run, count: int, *, seed: int = 0) -> NDArray[np.int64]:
         run: the run.
         count: number of nodes.
         seed: seed of the sample.
+
+    Example:
+        >>> import tempfile
+        >>> from dcgst import EM, fit, load
+        >>> run = fit(load("synthetic"), tempfile.mkdtemp() + "/run", EM())
+        >>> len(draw_audit(run, 30))
+        30
     """
     order = run.graph.id_order
     pool = order[run.split.pool[0][order]]

@@ -59,7 +59,17 @@ def method(name: str, preset: str = "default", **settings: Any) -> Method:
 
 
 def register_method(kind: type[Method]) -> type[Method]:
-    """Make a method available by its ``name``; works as a class decorator."""
+    """Make a method available by its ``name``; works as a class decorator.
+
+    Example:
+        >>> from dcgst import GCN, METHODS
+        >>> @register_method
+        ... class WideGCN(GCN):
+        ...     pass
+        ...     name = "wide_gcn"
+        >>> METHODS["wide_gcn"] is WideGCN
+        True
+    """
     return METHODS.register(kind.name, kind)
 
 

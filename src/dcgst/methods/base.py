@@ -93,6 +93,12 @@ class Method(FittedAttributes, ABC):
     """A node classifier. Its fields are its settings; ``fit`` sets ``result_``.
 
     A subclass sets ``name`` and defines :meth:`solve`.
+
+    Example:
+        >>> from dcgst import METHODS
+        >>> model = METHODS["gcn"](hidden=16)
+        >>> model.name, model.get_params()["hidden"]
+        ('gcn', 16)
     """
 
     name: ClassVar[str]

@@ -81,6 +81,15 @@ class DRGST(NeuralMethod):
 
     where B is the information gain, :math:`H(\bar p) - \overline{H(p)}` over random passes through
     the last network, and T is that network's confusion matrix on the given labels.
+
+    Liu et al., WWW 2022, https://arxiv.org/abs/2201.11349.
+
+    Example:
+        >>> from dcgst import DRGST, load
+        >>> graph = load("synthetic")
+        >>> model = DRGST(stages=1, epochs=30).fit(graph)
+        >>> model.score(graph) > 0.3, model.proba_.shape
+        (True, (1200, 4))
     """
 
     name: ClassVar[str] = "drgst"

@@ -33,6 +33,15 @@ class EERM(NeuralMethod):
     .. math:: \mathrm{Var}_k(risk_k) + \beta\,\mathrm{mean}_k(risk_k)
 
     over the K graphs; the reward of the editors is the variance (REINFORCE).
+
+    Wu et al., ICLR 2022, https://arxiv.org/abs/2202.02466.
+
+    Example:
+        >>> from dcgst import EERM, load
+        >>> graph = load("synthetic")
+        >>> model = EERM(epochs=10).fit(graph)
+        >>> model.score(graph) > 0.3, model.proba_.shape
+        (True, (1200, 4))
     """
 
     # Departures from the authors' code:

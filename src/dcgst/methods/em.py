@@ -39,6 +39,13 @@ class EM(Method):
     nodes, so biased labels do little harm if each class is about one cluster. It is fitted to 18
     views of the features. Their predictions are pooled, weighted by the likelihood of the
     validation labels and by the share of edges whose ends have the same predicted class.
+
+    Example:
+        >>> from dcgst import EM, load
+        >>> graph = load("synthetic")
+        >>> model = EM().fit(graph)
+        >>> model.score(graph) > 0.3, model.proba_.shape
+        (True, (1200, 4))
     """
 
     name: ClassVar[str] = "em"

@@ -44,6 +44,13 @@ class GaussianProcess(Method):
     parts of it. Nothing assumes that neighbors have the same class, so it also learns on
     heterophilous graphs. Predictions are turned into probabilities by a softmax whose temperature
     maximizes the likelihood of leave-one-out predictions.
+
+    Example:
+        >>> from dcgst import GaussianProcess, load
+        >>> graph = load("synthetic")
+        >>> model = GaussianProcess().fit(graph)
+        >>> model.score(graph) > 0.3, model.proba_.shape
+        (True, (1200, 4))
     """
 
     name: ClassVar[str] = "gp"

@@ -28,6 +28,15 @@ class LabelPropagation(Method):
     .. math:: F \leftarrow \alpha\,\hat A F + (1 - \alpha)\,Y
 
     A node that no label reaches gets the class shares among the labels.
+
+    Zhou et al., NIPS 2003, "Learning with Local and Global Consistency".
+
+    Example:
+        >>> from dcgst import LabelPropagation, load
+        >>> graph = load("synthetic")
+        >>> model = LabelPropagation().fit(graph)
+        >>> model.score(graph) > 0.3, model.proba_.shape
+        (True, (1200, 4))
     """
 
     name: ClassVar[str] = "lp"
@@ -79,6 +88,15 @@ class CorrectAndSmooth(NeuralMethod):
     the labeled nodes, and added to P.
 
     **Smooth.** The result, with the given labels in place, is propagated with :math:`\alpha_2`.
+
+    Huang et al., ICLR 2021, https://arxiv.org/abs/2010.13993.
+
+    Example:
+        >>> from dcgst import CorrectAndSmooth, load
+        >>> graph = load("synthetic")
+        >>> model = CorrectAndSmooth(epochs=50).fit(graph)
+        >>> model.score(graph) > 0.3, model.proba_.shape
+        (True, (1200, 4))
     """
 
     name: ClassVar[str] = "cs"
@@ -171,6 +189,13 @@ class Majority(Method):
     """Predict the most frequent training class for every node.
 
     The probabilities are the class shares among the given labels. Ties go to the first class.
+
+    Example:
+        >>> from dcgst import Majority, load
+        >>> graph = load("synthetic")
+        >>> model = Majority().fit(graph)
+        >>> model.score(graph), model.proba_[-1].tolist()
+        (0.25, [0.25, 0.25, 0.25, 0.25])
     """
 
     name: ClassVar[str] = "majority"

@@ -54,6 +54,13 @@ class APPNP(GCN):
     """Train an MLP whose logits are propagated ten steps along the edges.
 
     Gasteiger et al., ICLR 2019, https://arxiv.org/abs/1810.05997.
+
+    Example:
+        >>> from dcgst import APPNP, load
+        >>> graph = load("synthetic")
+        >>> model = APPNP(epochs=50).fit(graph)
+        >>> model.score(graph) > 0.3, model.proba_.shape
+        (True, (1200, 4))
     """
 
     name: ClassVar[str] = "appnp"
@@ -64,7 +71,15 @@ class APPNP(GCN):
 
 @dataclass(eq=False, kw_only=True)
 class MLP(GCN):
-    """Train two layers on the features of the labeled nodes; edges are not used."""
+    """Train two layers on the features of the labeled nodes; edges are not used.
+
+    Example:
+        >>> from dcgst import MLP, load
+        >>> graph = load("synthetic")
+        >>> model = MLP(epochs=50).fit(graph)
+        >>> model.score(graph) > 0.3, model.proba_.shape
+        (True, (1200, 4))
+    """
 
     name: ClassVar[str] = "mlp"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}}
@@ -78,6 +93,13 @@ class SIGN(GCN):
 
     The idea of SIGN (Frasca et al., 2020, https://arxiv.org/abs/2004.11198), with the features of
     :class:`dcgst.features.propagation.Propagation`. Training needs the labeled rows only.
+
+    Example:
+        >>> from dcgst import SIGN, load
+        >>> graph = load("synthetic")
+        >>> model = SIGN(epochs=50).fit(graph)
+        >>> model.score(graph) > 0.3, model.proba_.shape
+        (True, (1200, 4))
     """
 
     name: ClassVar[str] = "sign"

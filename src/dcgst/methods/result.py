@@ -217,6 +217,12 @@ class Result(ByReference):
         row_model: predicts the nodes that are not in the sample that the method was fitted to.
         stage_predictions: ``(n,)`` predicted classes of each stage, until the runner has compared
             them with the truth.
+
+    Example:
+        >>> from dcgst import EM, load
+        >>> result = EM().fit(load("synthetic")).result_
+        >>> result.proba.shape, result.labels.shape
+        ((1200, 4), (1200,))
     """
 
     proba: NDArray[np.float32]

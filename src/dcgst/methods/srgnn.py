@@ -42,6 +42,15 @@ class SRGNN(NeuralMethod):
     S is a random sample of unlabeled nodes, as large as the set of labeled ones, and Z is the
     hidden layer, bounded by tanh. The optional weights w match the labeled nodes to S by kernel
     mean matching on their PageRank rows.
+
+    Zhu et al., NeurIPS 2021, https://arxiv.org/abs/2108.01099.
+
+    Example:
+        >>> from dcgst import SRGNN, load
+        >>> graph = load("synthetic")
+        >>> model = SRGNN(epochs=50).fit(graph)
+        >>> model.score(graph) > 0.3, model.embed().shape
+        (True, (1200, 64))
     """
 
     name: ClassVar[str] = "srgnn"
@@ -122,6 +131,13 @@ class SRGNNST(ST, SRGNN):
 
     Each training draws its own random sample of the pool, as large as the set of all labels,
     pseudo-labels included.
+
+    Example:
+        >>> from dcgst import SRGNNST, load
+        >>> graph = load("synthetic")
+        >>> model = SRGNNST(stages=1, epochs=30).fit(graph)
+        >>> model.score(graph) > 0.3, model.proba_.shape
+        (True, (1200, 4))
     """
 
     name: ClassVar[str] = "srgnn_st"

@@ -29,6 +29,15 @@ class ST(NeuralMethod):
     Class j gets :math:`t_j = \lfloor 3\eta\,s_j \rfloor` pseudo-labels: :math:`s_j` is its share
     among the given labels, and :math:`\eta = n / \bar d^{\,2}` the number of labels from which two
     layers would reach all n nodes at mean degree :math:`\bar d`.
+
+    Li et al., AAAI 2018, https://arxiv.org/abs/1801.07606.
+
+    Example:
+        >>> from dcgst import ST, load
+        >>> graph = load("synthetic")
+        >>> model = ST(stages=1, epochs=50).fit(graph)
+        >>> [int(r["labeled"]) for r in model.history_][0]
+        20
     """
 
     name: ClassVar[str] = "st"
@@ -111,6 +120,15 @@ class M3S(ST):
     whose labeled nodes have the nearest mean. The most confident nodes of each class become
     pseudo-labels if their cluster is of the same class. Pseudo-labels are kept, and a new network
     is trained.
+
+    Sun et al., AAAI 2020, https://arxiv.org/abs/1902.11038.
+
+    Example:
+        >>> from dcgst import M3S, load
+        >>> graph = load("synthetic")
+        >>> model = M3S(stages=1, epochs=30).fit(graph)
+        >>> model.score(graph) > 0.3, model.proba_.shape
+        (True, (1200, 4))
     """
 
     name: ClassVar[str] = "m3s"

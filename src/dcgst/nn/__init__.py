@@ -27,7 +27,16 @@ BACKBONES.register("sign", SIGNBackbone)
 
 
 def register_backbone(name: str, backbone: type[Backbone]) -> type[Backbone]:
-    """Make a backbone available by name: ``DCGST(backbone=name)``, ``--set backbone=name``."""
+    """Make a backbone available by name: ``DCGST(backbone=name)``, ``--set backbone=name``.
+
+    Example:
+        >>> from dcgst.nn.backbones import BACKBONES, GCNBackbone
+        >>> class Wide(GCNBackbone):
+        ...     pass
+        >>> _ = register_backbone("wide", Wide)
+        >>> "wide" in BACKBONES
+        True
+    """
     return BACKBONES.register(name, backbone)
 
 

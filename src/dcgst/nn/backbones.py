@@ -107,6 +107,12 @@ class Backbone(nn.Module, ABC):
         num_classes: width of the output.
         dropout: dropout rate of inputs and hidden units.
         activation: of the hidden layer, one of :data:`ACTIVATIONS`; None for the default.
+
+    Example:
+        >>> from dcgst import GCN, load
+        >>> model = GCN(backbone="sage", epochs=5).fit(load("synthetic"))
+        >>> isinstance(model.result_.models[0], Backbone)
+        True
     """
 
     hops: ClassVar[int]

@@ -43,6 +43,13 @@ class Run:
         split: training, validation and pool nodes.
         result: probabilities (calibrated), labels, history, candidates and models.
         store: where the graph is; None if it is in the folder.
+
+    Example:
+        >>> import tempfile
+        >>> from dcgst import EM, fit, load
+        >>> run = fit(load("synthetic"), tempfile.mkdtemp() + "/run", EM())
+        >>> len(run.predictions), run.method.name
+        (1200, 'em')
     """
 
     folder: Path
@@ -258,6 +265,14 @@ class Run:
 
 
 def open_run(folder: str | Path) -> Run:
-    """Open the folder of a fit."""
+    """Open the folder of a fit.
+
+    Example:
+        >>> import tempfile
+        >>> from dcgst import EM, fit, load
+        >>> run = fit(load("synthetic"), tempfile.mkdtemp() + "/run", EM())
+        >>> open_run(run.folder).method.name
+        'em'
+    """
     stored = folder_format.read(Path(folder))
     return Run(Path(folder), stored.info, stored.graph, stored.split, stored.result, stored.store)

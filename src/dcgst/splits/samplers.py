@@ -80,7 +80,19 @@ SAMPLERS: Registry[Sampler] = Registry("sampler", "dcgst.samplers", _check_sampl
 
 
 def register_sampler(name: str, sampler: Sampler) -> Sampler:
-    """Make a sampler available by name: ``sample(graph, name)``, ``--sampler name``."""
+    """Make a sampler available by name: ``sample(graph, name)``, ``--sampler name``.
+
+    Example:
+        >>> import numpy as np
+        >>> from dcgst import load, sample
+        >>> def first_nodes(request):
+        ...     classes = range(request.graph.num_classes)
+        ...     found = [request.members(label)[: request.per_class] for label in classes]
+        ...     return [np.concatenate(found) for _ in request.runs]
+        >>> _ = register_sampler("first", first_nodes)
+        >>> sample(load("synthetic"), "first", per_class=3, runs=1).train.sum()
+        np.int64(12)
+    """
     return SAMPLERS.register(name, sampler)
 
 

@@ -54,6 +54,11 @@ class Query:
         url: ``sqlite:///FILE``, ``duckdb:///FILE`` or ``postgresql://USER:PASSWORD@HOST/DATABASE``.
         sql: the query.
         what: what the table holds, for messages.
+
+    Example:
+        >>> query = Query("sqlite:///shop.db", "select id, size, label from customers")
+        >>> query.sql.split()[0]
+        'select'
     """
 
     url: str
