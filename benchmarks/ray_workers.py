@@ -32,7 +32,7 @@ from dcgst.features.neighbors import Neighbors
 from dcgst.methods import method
 from dcgst.tables.importing import import_tables
 from dcgst.tables.store import open_store
-from dcgst.train.executors import in_parallel, open_pool
+from dcgst.train.executors import in_parallel, open_executor
 
 COLUMNS, BLOCK, HOPS = 64, 8, 10
 
@@ -44,8 +44,8 @@ def grid(count: int) -> Callable[[Executor, Path], None]:
         for run in range(count)
     ]
 
-    def run(pool: Executor, _folder: Path) -> None:
-        for future in [pool.submit(run_cell, cell, "cpu") for cell in cells]:
+    def run(executor: Executor, _folder: Path) -> None:
+        for future in [executor.submit(run_cell, cell, "cpu") for cell in cells]:
             future.result()
 
     return run
@@ -64,11 +64,11 @@ def propagation(nodes: int) -> Callable[[Executor, Path], None]:
     neighbors = Neighbors(matrix, weighted=False)
     values = torch.randn(nodes, COLUMNS, generator=torch.Generator().manual_seed(0))
 
-    def run(pool: Executor, folder: Path) -> None:
+    def run(executor: Executor, folder: Path) -> None:
         workspace = Workspace(folder, BLOCK)
         source = workspace.from_rows("x", (nodes, COLUMNS), lambda rows: values[rows])
         start = time.perf_counter()
-        with in_parallel(pool):
+        with in_parallel(executor):
             workspace.from_columns(["z"], source, Smoothing(0.1, (HOPS,)), neighbors, "")
         measured.append(time.perf_counter() - start)
 
@@ -85,8 +85,8 @@ def whole_fit(nodes: int) -> Callable[[Executor, Path], None]:
     import_tables(node_table, edge_table, tables / "graph.store")
     graph = open_store(tables / "graph.store").graph
 
-    def run(pool: Executor, folder: Path) -> None:
-        with in_parallel(pool):
+    def run(executor: Executor, folder: Path) -> None:
+        with in_parallel(executor):
             method("dcgst", device="cpu").fit(graph, checkpoint=folder / "checkpoint")
 
     return run
@@ -104,12 +104,12 @@ def warm_up(_number: int) -> int:
 
 def seconds(task: Callable[[Executor, Path], None], workers: int) -> float:
     """Time of a task with some workers."""
-    with open_pool(workers, "local") as pool, tempfile.TemporaryDirectory() as folder:
-        wait([pool.submit(warm_up, number) for number in range(2 * workers)])
-        wait([pool.submit(run_cell, warm_cell(), "cpu") for _ in range(2 * workers)])
+    with open_executor(workers, "local") as executor, tempfile.TemporaryDirectory() as folder:
+        wait([executor.submit(warm_up, number) for number in range(2 * workers)])
+        wait([executor.submit(run_cell, warm_cell(), "cpu") for _ in range(2 * workers)])
         measured.clear()
         start = time.perf_counter()
-        task(pool, Path(folder))
+        task(executor, Path(folder))
         return measured[0] if measured else time.perf_counter() - start
 
 

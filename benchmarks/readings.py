@@ -24,7 +24,7 @@ from suite_elsewhere import read
 from dcgst.bench.protocol import Labels, stage_histories
 from dcgst.methods import DCGST
 from dcgst.splits import Split
-from dcgst.train.executors import open_pool
+from dcgst.train.executors import open_executor
 
 RATES = {"cora": 0.02, "citeseer": 0.02, "pubmed": 0.0005}
 
@@ -100,11 +100,11 @@ def main() -> None:
     runs = dict(pair.split("=") for pair in options.runs.split(",")) if options.runs else {}
     rates.sort(key=lambda pair: pair[0] != "pubmed")  # the longest first
     variants = json.loads(options.variants.read_text())
-    pool = open_pool(options.processes)
+    executor = open_executor(options.processes)
     folder = options.folder / "paper"
     start = time.perf_counter()
     jobs = [
-        pool.submit(
+        executor.submit(
             measure,
             folder / f"{dataset}.npz",
             name,
@@ -125,7 +125,7 @@ def main() -> None:
             except Exception as error:
                 print(f"{type(error).__name__}: {error}", flush=True)
             print(f"{number} of {len(jobs)}, {time.perf_counter() - start:.0f} s", flush=True)
-    pool.shutdown()
+    executor.shutdown()
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ from dcgst.methods import METHODS
 from dcgst.methods.params import parse_setting
 from dcgst.splits import Split
 from dcgst.train.device import resolve_device
-from dcgst.train.executors import open_pool
+from dcgst.train.executors import open_executor
 
 Arrays = dict[str, NDArray[Any]]
 PARTS = ("data", "indices", "indptr", "shape")
@@ -191,9 +191,10 @@ def run(folder: Path, cells: Sequence[Cell], results: Path, device: str, process
     todo.sort(key=lambda cell: -estimate_seconds(cell, records, gpu))
     print(f"{len(todo)} of {len(cells)} cells to run, {processes} in parallel", flush=True)
     start, failed = time.perf_counter(), 0
-    pool = open_pool(processes)
+    executor = open_executor(processes)
     pending: dict[Future[Record], Cell] = {
-        pool.submit(measure, folder / f"{cell.dataset}.npz", cell, device): cell for cell in todo
+        executor.submit(measure, folder / f"{cell.dataset}.npz", cell, device): cell
+        for cell in todo
     }
     try:
         for number, future in enumerate(as_completed(pending), 1):
@@ -206,7 +207,7 @@ def run(folder: Path, cells: Sequence[Cell], results: Path, device: str, process
                 seconds = time.perf_counter() - start
                 print(f"{number} of {len(todo)} cells, {seconds:.0f} s", flush=True)
     finally:
-        pool.shutdown(cancel_futures=True)
+        executor.shutdown(cancel_futures=True)
     return failed
 
 

@@ -139,9 +139,9 @@ def fit(
         (folder / f"{name}.npz", sampler, out) for name in graphs for sampler in samplers_of(name)
     ]
     tasks = sorted(tasks, key=lambda task: -task[0].stat().st_size)  # the longest first
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as executor:
         for future in as_completed(
-            [pool.submit(fit_labels, *task, members, students, folds) for task in tasks]
+            [executor.submit(fit_labels, *task, members, students, folds) for task in tasks]
         ):
             print(future.result(), flush=True)
 

@@ -133,9 +133,9 @@ def measure() -> None:
     CACHE.mkdir(exist_ok=True)
     print("Measuring which tests execute which lines, a few minutes …", flush=True)
     parts = [CACHE / f"part{number}.json" for number in range(WORKERS)]
-    with ThreadPoolExecutor(WORKERS) as pool:
+    with ThreadPoolExecutor(WORKERS) as executor:
         jobs = [
-            pool.submit(in_child, partial(_measure_files, files[number::WORKERS], part), 3600)
+            executor.submit(in_child, partial(_measure_files, files[number::WORKERS], part), 3600)
             for number, part in enumerate(parts)
         ]
         failed = [part for job, part in zip(jobs, parts, strict=True) if job.result() != 0]
@@ -198,8 +198,8 @@ def run_all(mutants: list[Mutant], measured: Coverage) -> list[Outcome]:
     """Run all mutants with several workers, and print each outcome."""
     outcomes = []
     start = time.perf_counter()
-    with ThreadPoolExecutor(WORKERS) as pool:
-        futures = [pool.submit(run_mutant, mutant, measured) for mutant in mutants]
+    with ThreadPoolExecutor(WORKERS) as executor:
+        futures = [executor.submit(run_mutant, mutant, measured) for mutant in mutants]
         for number, future in enumerate(as_completed(futures), 1):
             outcome = future.result()
             outcomes.append(outcome)

@@ -15,7 +15,7 @@ from dcgst.features import matrix as arrays
 from dcgst.features import matrix as module
 from dcgst.features.matrix import Means, Smoothing, Workspace, open_workspace
 from dcgst.features.neighbors import Neighbors
-from dcgst.train.executors import in_parallel, open_pool
+from dcgst.train.executors import in_parallel, open_executor
 from dcgst.train.progress import reporting_to
 
 NEIGHBORS = Neighbors(synthetic(23, 2).adjacency, weighted=False)
@@ -139,7 +139,7 @@ def test_blocks_in_other_processes(tmp_path, values, operation):
     with reporting_to(lambda *event: told.append(event)):
         here = compute(tmp_path / "here")
         assert told[-1] == ("title", 1.0)
-        with open_pool(2) as pool, in_parallel(pool):
+        with open_executor(2) as executor, in_parallel(executor):
             there = compute(tmp_path / "there")
     assert told[-1] == ("title", 1.0)
     assert all(torch.equal(*pair) for pair in zip(here, there, strict=True))

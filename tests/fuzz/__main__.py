@@ -54,13 +54,13 @@ def main() -> None:
     every = [(kind, number) for number in range(batches) for kind in STRATEGIES]
     todo = [batch for batch in every if batch not in done]
     start = time.monotonic()
-    with ProcessPoolExecutor(options.workers) as pool, open(stored, "a") as file:
-        jobs = [pool.submit(run_one, *batch) for batch in todo]
+    with ProcessPoolExecutor(options.workers) as executor, open(stored, "a") as file:
+        jobs = [executor.submit(run_one, *batch) for batch in todo]
         for count, job in enumerate(as_completed(jobs), 1):
             try:
                 record = job.result()
             except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
+                executor.shutdown(wait=False, cancel_futures=True)
                 raise
             done[record["kind"], record["number"]] = record
             file.write(json.dumps(record) + "\n")

@@ -30,7 +30,7 @@ from dcgst.methods import sampling as large_predictions
 from dcgst.splits import Split
 from dcgst.tables.importing import import_tables
 from dcgst.tables.store import _digest
-from dcgst.train.executors import in_parallel, open_pool
+from dcgst.train.executors import in_parallel, open_executor
 from tests.runs.helpers import write_store_tables
 
 parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
@@ -245,7 +245,7 @@ def test_replicas_in_other_processes(tables, tmp_path, large, monkeypatch):
     split, model = Split.known_labels(graph), Ensemble(members=MEMBERS, replicas=2)
     expected = runner.fit_runs(model, graph, split, checkpoint=tmp_path / "a")[0]
     monkeypatch.setattr(runner, "_fit_chunk", patched_fit)
-    with open_pool(2) as pool, in_parallel(pool):
+    with open_executor(2) as executor, in_parallel(executor):
         found = runner.fit_runs(model, graph, split, checkpoint=tmp_path / "b")[0]
     np.testing.assert_allclose(found.proba, expected.proba, atol=1e-3)
     assert (tmp_path / "b" / "sample-cpu" / "matrices" / "columns.txt").exists()

@@ -23,7 +23,7 @@ from dcgst.methods import running as runner
 from dcgst.methods import sampling
 from dcgst.methods import sampling as large_predictions
 from dcgst.tables.importing import import_tables
-from dcgst.train.executors import RayExecutor, open_pool
+from dcgst.train.executors import RayExecutor, open_executor
 
 WAIT = 300
 """Seconds; the first task of a worker imports PyTorch, on a busy machine slowly."""
@@ -61,20 +61,20 @@ def fail() -> None:
 
 
 def test_processes():
-    with open_pool(2) as pool:
-        found = {pool.submit(process_and_threads).result() for _ in range(4)}
+    with open_executor(2) as executor:
+        found = {executor.submit(process_and_threads).result() for _ in range(4)}
     assert all(process != os.getpid() and threads == 1 for process, threads in found)
 
 
 def test_ray_runs_tasks_repeats_lost_ones_and_reports_errors(cluster, tmp_path):
-    with open_pool(2, cluster) as pool:
-        process, threads = pool.submit(process_and_threads).result(WAIT)
+    with open_executor(2, cluster) as executor:
+        process, threads = executor.submit(process_and_threads).result(WAIT)
         assert process != os.getpid()
         assert threads == 1
-        futures = [pool.submit(die_once, str(tmp_path / f"{number}")) for number in range(2)]
+        futures = [executor.submit(die_once, str(tmp_path / f"{number}")) for number in range(2)]
         done, _ = wait(futures, timeout=WAIT)
         assert [future.result() for future in done] == ["done", "done"]
-        error = pool.submit(fail).exception(WAIT)
+        error = executor.submit(fail).exception(WAIT)
         assert isinstance(error, InputError)
         assert "wrong input" in str(error)
 
@@ -169,9 +169,9 @@ def die_once_then_predict(shared, nodes, marker: str):
 
 def test_without_a_cluster_the_message_says_how_to_start_one():
     code = (
-        "from dcgst.train.executors import open_pool\n"
+        "from dcgst.train.executors import open_executor\n"
         "from dcgst.errors import InputError\n"
-        "try:\n    open_pool(1, 'localhost:1')\n"
+        "try:\n    open_executor(1, 'localhost:1')\n"
         "except InputError as error:\n    print(error)"
     )
     done = subprocess.run(

@@ -20,7 +20,7 @@ from dcgst.errors import NumericalError
 from dcgst.graph import Graph
 from dcgst.splits import Split
 from dcgst.train.device import resolve_device
-from dcgst.train.executors import open_pool
+from dcgst.train.executors import open_executor
 
 SECONDS_PER_RUN = {
     "gcn": 1.0,
@@ -120,7 +120,7 @@ def run_grid(
         records: File of records to read from and append to.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
         workers: Number of parallel processes; None for ``default_num_workers``.
-        ray: Ray cluster to run on, as in :func:`open_pool`; timed cells run on this machine.
+        ray: Ray cluster to run on, as in :func:`open_executor`; timed cells run on this machine.
         report: Called with the result of each cell.
 
     Returns:
@@ -138,7 +138,7 @@ def run_grid(
 
 @dataclass
 class Grid:
-    """Cells in a pool of processes.
+    """Cells that run in an executor.
 
     Attributes:
         records: where to store the records.
@@ -166,23 +166,23 @@ class Grid:
             return []
         other_processes = set(active_children())
         gpu = self.ray is not None and self.device.startswith("cuda")
-        pool = open_pool(min(workers, len(todo)), self.ray, gpu=gpu)
+        executor = open_executor(min(workers, len(todo)), self.ray, gpu=gpu)
         try:
-            results, lost = self.collect(pool, todo, first_error)
+            results, lost = self.collect(executor, todo, first_error)
         except BaseException:
             for future in [future for future in self.pending if future.done()]:
                 _finish(self.pending.pop(future), future, self.records)
-            pool.shutdown(wait=False, cancel_futures=True)
+            executor.shutdown(wait=False, cancel_futures=True)
             for process in set(active_children()) - other_processes:
                 process.terminate()
             raise
-        pool.shutdown()
-        # A process that dies breaks the whole pool, so run each affected cell again in its own.
+        executor.shutdown()
+        # A process that dies breaks the whole executor, so run each affected cell again in its own.
         for cell, error in lost:
             results += self.run([cell], 1, error)
         return results
 
-    def submit(self, pool: Executor, todo: Sequence[Cell]) -> dict[Future[Any], list[Cell]]:
+    def submit(self, executor: Executor, todo: Sequence[Cell]) -> dict[Future[Any], list[Cell]]:
         """Submit cells; labels that several cells share are sampled once, before these cells.
 
         Returns:
@@ -192,23 +192,23 @@ class Grid:
         for cells in _by_labeled_nodes(todo):
             if len(cells) > 1:
                 labels = list(dict.fromkeys(cell.labels for cell in cells))
-                sampling[pool.submit(_sample, cells[0].dataset, labels)] = cells
+                sampling[executor.submit(_sample, cells[0].dataset, labels)] = cells
             else:
-                self.pending[pool.submit(_run, cells[0], self.device)] = cells[0]
+                self.pending[executor.submit(_run, cells[0], self.device)] = cells[0]
         return sampling
 
     def collect(
-        self, pool: Executor, todo: Sequence[Cell], first_error: str
+        self, executor: Executor, todo: Sequence[Cell], first_error: str
     ) -> tuple[list[CellResult], list[tuple[Cell, str]]]:
         """Save and report cells as they finish.
 
         Returns:
-            The results, and, in a first attempt, the cells that failed because the pool broke or a
-            computation failed, with the error.
+            The results, and, in a first attempt, the cells that failed because the executor broke
+            or a computation failed, with the error.
         """
         results: list[CellResult] = []
         lost: list[tuple[Cell, str]] = []
-        sampling = self.submit(pool, todo)
+        sampling = self.submit(executor, todo)
         while self.pending or sampling:
             waiting: list[Future[Any]] = [*self.pending, *sampling]
             ready, _ = wait(waiting, return_when=FIRST_COMPLETED)
@@ -222,7 +222,7 @@ class Grid:
                     for cell in cells:
                         # Without a split, the cell samples its own and reports the error.
                         split = splits.get(cell.labels)
-                        self.pending[pool.submit(_run, cell, self.device, split)] = cell
+                        self.pending[executor.submit(_run, cell, self.device, split)] = cell
                     continue
                 cell = self.pending.pop(future)
                 error = None if future.cancelled() else future.exception()

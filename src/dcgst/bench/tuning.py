@@ -18,7 +18,7 @@ from dcgst.datasets import load
 from dcgst.errors import InputError, unknown_name
 from dcgst.files import append_line, write_text
 from dcgst.methods import method
-from dcgst.train.executors import open_pool
+from dcgst.train.executors import open_executor
 from dcgst.train.random import Purpose, derive
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ def tune(
         trials: Total number of trials, earlier ones included.
         workers: Trials that run in parallel.
         report: Called with the number of finished trials and the score of the last one.
-        ray: Ray cluster to run on, as in :func:`open_pool`.
+        ray: Ray cluster to run on, as in :func:`open_executor`.
 
     Returns:
         The summary: best settings and their score, score of the preset, how much each setting
@@ -268,14 +268,14 @@ def tune(
     missing = [number for number in range(trials) if number not in finished]
     path.parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        pool = None
+        executor = None
         if ray is not None or (workers > 1 and len(missing) * len(search.labels) > 1):
-            pool = stack.enter_context(open_pool(workers, ray))
-            stack.callback(pool.shutdown, wait=False, cancel_futures=True)
+            executor = stack.enter_context(open_executor(workers, ray))
+            stack.callback(executor.shutdown, wait=False, cancel_futures=True)
         for first in range(0, len(missing), workers):
             batch = missing[first : first + workers]
             settings = {number: suggest(search, number, finished) for number in batch}
-            for number, score in _scores(search, settings, pool):
+            for number, score in _scores(search, settings, executor):
                 finished[number] = Trial(settings[number], round(score, 2))
                 line = {"trial": number, **vars(finished[number])}
                 append_line(path, json.dumps(line))
@@ -286,11 +286,11 @@ def tune(
 
 
 def _scores(
-    search: Search, settings: Mapping[int, Settings], pool: Any
+    search: Search, settings: Mapping[int, Settings], executor: Any
 ) -> Iterator[tuple[int, float]]:
     """Accuracy on the validation nodes of all runs and rates, in percent, as trials finish."""
     counts: dict[int, list[tuple[int, int]]] = {number: [] for number in settings}
-    for number, count in _counts(search, settings, pool):
+    for number, count in _counts(search, settings, executor):
         counts[number].append(count)
         if len(counts[number]) == len(search.labels):
             right, total = np.sum(counts[number], axis=0)
@@ -298,14 +298,14 @@ def _scores(
 
 
 def _counts(
-    search: Search, settings: Mapping[int, Settings], pool: Any
+    search: Search, settings: Mapping[int, Settings], executor: Any
 ) -> Iterator[tuple[int, tuple[int, int]]]:
     """Counts of every trial at every label rate as they finish."""
     tasks = [(number, own, labels) for number, own in settings.items() for labels in search.labels]
-    if pool is None:
+    if executor is None:
         yield from ((number, search.count_right(own, labels)) for number, own, labels in tasks)
         return
-    pending = {pool.submit(search.count_right, *task[1:]): task[0] for task in tasks}
+    pending = {executor.submit(search.count_right, *task[1:]): task[0] for task in tasks}
     for future in as_completed(pending):
         yield pending[future], future.result()
 

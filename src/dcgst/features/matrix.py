@@ -22,7 +22,7 @@ from dcgst.features.neighbors import Neighbors
 from dcgst.files import TEMPORARY, write_text
 from dcgst.memory import available_memory, forget
 from dcgst.train.device import free_memory
-from dcgst.train.executors import current_pool, tasks_at_once
+from dcgst.train.executors import current_executor, tasks_at_once
 from dcgst.train.progress import Task, counted
 
 ROWS = 1 << 16
@@ -299,7 +299,7 @@ class Workspace:
     ) -> list[Matrix]:
         """Create matrices from each block of columns of another.
 
-        Blocks in files are computed in parallel if there is a pool of processes.
+        Blocks in files are computed in parallel if there is an executor.
 
         Args:
             names: of the files of each matrix.
@@ -405,13 +405,13 @@ def _stored_columns(folder: Path | None) -> int:
 def run_blocks(
     todo: Sequence[tuple[Operation, Neighbors, Any, int, Sequence[Path]]], task: Task
 ) -> None:
-    """Call :func:`compute_files` with each of some arguments, in parallel if there is a pool."""
-    pool = current_pool()
-    if pool is None:
+    """Call :func:`compute_files` with all arguments, in parallel if there is an executor."""
+    executor = current_executor()
+    if executor is None:
         for arguments in todo:
             compute_files(*arguments, on_step=task.advance)
         return
-    for future in as_completed([pool.submit(compute_files, *arguments) for arguments in todo]):
+    for future in as_completed([executor.submit(compute_files, *arguments) for arguments in todo]):
         future.result()
         task.advance(todo[0][0].steps)
 

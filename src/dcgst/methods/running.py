@@ -30,7 +30,7 @@ from dcgst.methods.storage import RESULTS, stored
 from dcgst.splits import Split
 from dcgst.train.checkpoint import Checkpoint
 from dcgst.train.device import LARGE, locality_order, resolve_device, threads_for, usable_memory
-from dcgst.train.executors import current_pool
+from dcgst.train.executors import current_executor
 from dcgst.train.progress import Task
 from dcgst.train.random import derive
 from dcgst.train.training import Callback
@@ -302,11 +302,11 @@ def _fit_in_chunks(
         mode = "sample" if fits_sample(method, graph, len(split)) else "all"
         checkpoint = checkpoint / f"{mode}-{device.type}"
     chunks = chunks_of(method, split, gpu=device.type == "cuda")
-    processes = current_pool()
+    processes = current_executor()
     if processes is None or len(chunks) == 1:
         results = fit_chunks(method, graph, split, chunks, callbacks, checkpoint)
     else:
-        results = _fit_in_pool(processes, method, graph, split, chunks, checkpoint)
+        results = _fit_in_processes(processes, method, graph, split, chunks, checkpoint)
     count = method.replicas
     shares = shares_of(method.prior, graph.class_names)
     combined = []
@@ -360,20 +360,22 @@ def fit_chunks(
         return results
 
 
-def _fit_in_pool(
-    pool: Executor,
+def _fit_in_processes(
+    executor: Executor,
     method: Method,
     graph: Graph,
     split: Split,
     chunks: Sequence[Chunk],
     checkpoint: Path | None,
 ) -> list[Result]:
-    """The same, each chunk in a process of a pool; what all need is computed before."""
+    """The same, each chunk in a process; what all need is computed before."""
     if fits_sample(method, graph, len(split)) and checkpoint is not None:
         with sample_of(method, graph, split, checkpoint) as sample:
             sample.prepare()
     task = Task("fits", len(chunks))
-    futures = [pool.submit(_fit_chunk, method, graph, split, chunk, checkpoint) for chunk in chunks]
+    futures = [
+        executor.submit(_fit_chunk, method, graph, split, chunk, checkpoint) for chunk in chunks
+    ]
     for future in as_completed(futures):
         future.result()  # raises at once if it failed
         task.advance()

@@ -30,7 +30,7 @@ from dcgst.splits import Split
 from dcgst.tables import Input, add_labels, read
 from dcgst.tables.nodes import StoreReference
 from dcgst.train.device import resolve_device
-from dcgst.train.executors import in_parallel, open_pool
+from dcgst.train.executors import in_parallel, open_executor
 from dcgst.train.training import Callback
 from dcgst.version import VERSION, versions
 
@@ -296,14 +296,14 @@ def _parallel(ray: str | None, model: Method) -> Iterator[None]:
         yield
         return
     gpu = resolve_device(model.device).type == "cuda"
-    pool = open_pool(os.cpu_count() or 1, ray, gpu=gpu)
+    executor = open_executor(os.cpu_count() or 1, ray, gpu=gpu)
     try:
-        with in_parallel(pool):
+        with in_parallel(executor):
             yield
     except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
+        executor.shutdown(wait=False, cancel_futures=True)
         raise
-    pool.shutdown()
+    executor.shutdown()
 
 
 def _make_run(folder: Path, data: Input, model: Method) -> Run:

@@ -32,7 +32,7 @@ CONNECT_SECONDS = 10
 """How long the head node of a cluster may take to answer."""
 
 
-def open_pool(workers: int, ray: str | None = None, *, gpu: bool = False) -> Executor:
+def open_executor(workers: int, ray: str | None = None, *, gpu: bool = False) -> Executor:
     """An executor whose tasks use one thread each.
 
     Args:
@@ -48,36 +48,36 @@ def open_pool(workers: int, ray: str | None = None, *, gpu: bool = False) -> Exe
     return RayExecutor(ray, workers, gpu=gpu)
 
 
-_pool: ContextVar[Executor | None] = ContextVar("pool", default=None)
+_executor: ContextVar[Executor | None] = ContextVar("executor", default=None)
 
 
 @contextlib.contextmanager
-def in_parallel(pool: Executor) -> Iterator[None]:
-    """Run computations of the block that can be divided in the processes of a pool."""
-    token = _pool.set(pool)
+def in_parallel(executor: Executor) -> Iterator[None]:
+    """Run computations of the block that can be divided in the processes of an executor."""
+    token = _executor.set(executor)
     try:
         yield
     finally:
-        _pool.reset(token)
+        _executor.reset(token)
 
 
-def current_pool() -> Executor | None:
-    """The pool of :func:`in_parallel`; None: compute everything in this process."""
-    return _pool.get()
+def current_executor() -> Executor | None:
+    """The executor of :func:`in_parallel`; None: compute everything in this process."""
+    return _executor.get()
 
 
 def current_cluster() -> RayExecutor | None:
-    """The pool, if it is a Ray cluster: its tasks can be any function, also a nested one."""
-    pool = _pool.get()
-    return pool if isinstance(pool, RayExecutor) else None
+    """The executor, if it is a Ray cluster: its tasks can be any function, also a nested one."""
+    executor = _executor.get()
+    return executor if isinstance(executor, RayExecutor) else None
 
 
 def tasks_at_once() -> int:
-    """Tasks of the current pool that share the memory of one machine."""
-    pool = current_pool()
-    if isinstance(pool, RayExecutor):
-        return pool.per_machine
-    return 1 if pool is None else getattr(pool, "_max_workers", 1)
+    """Tasks of the current executor that share the memory of one machine."""
+    executor = current_executor()
+    if isinstance(executor, RayExecutor):
+        return executor.per_machine
+    return 1 if executor is None else getattr(executor, "_max_workers", 1)
 
 
 def init_worker() -> None:
@@ -106,7 +106,7 @@ class RayExecutor(Executor):
     Ray schedules and transports everything, and repeats tasks whose worker died.
 
     Args:
-        address: as ``ray`` of :func:`open_pool`.
+        address: as ``ray`` of :func:`open_executor`.
         workers: CPUs of a new local cluster.
         gpu: whether each task needs a part of a GPU.
 
