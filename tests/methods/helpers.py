@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import scipy.sparse as sp
 import torch
@@ -52,12 +54,13 @@ def path(labels) -> Graph:
     return Graph.from_edges(steps, np.eye(n, dtype=np.float32), labels)
 
 
-def ring_problem(labels, num_classes=2, *, features=None, **more) -> Problem:
+def ring_problem(labels, num_classes=2, *, features=None, callbacks=(), **more) -> Problem:
     """Runs on nodes in a ring; labels ``(n,)`` or ``(R, n)``, default features one-hot."""
     labels = np.atleast_2d(labels)
     n = labels.shape[1]
     features = np.eye(n, dtype=np.float32) if features is None else features
-    return Problem.build(GraphTensors(features, ring(n)), labels, num_classes, **more)
+    problem = Problem.build(GraphTensors(features, ring(n)), labels, num_classes, **more)
+    return replace(problem, callbacks=tuple(callbacks))
 
 
 def problem_of(graph: Graph, split: Split, seeds=None) -> Problem:

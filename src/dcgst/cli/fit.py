@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 from rich.table import Table
 
@@ -37,7 +36,7 @@ from dcgst.runs import REPLICAS, Run, default_replicas, fit, open_run
 from dcgst.runs import predictions as columns
 from dcgst.runs.assessment import prediction_warnings
 from dcgst.runs.folder import stored_steps
-from dcgst.runs.predictions import count_sources
+from dcgst.runs.predictions import GIVEN, count_classes, count_sources
 from dcgst.tables import Input, add_labels
 
 MOST_CLASSES = 30
@@ -173,16 +172,11 @@ def _show_run(run: Run, diagnosis: Diagnosis) -> None:
     say(f"{run.estimate}.\n" if run.estimate else f"{expectation(run, diagnosis)}\n", wrap=True)
     estimated = ["share (95% interval)"] if run.estimate else []
     table = Table("class", "nodes", "given", "mean probability", *estimated, box=None)
-    result, classes = run.result, run.graph.num_classes
-    new = result.given < 0
-    counts = np.bincount(result.labels, minlength=classes)
-    predicted = np.bincount(result.labels[new], minlength=classes)
-    totals = np.bincount(result.labels[new], result.confidence[new], minlength=classes)
-    for code, class_name in enumerate(run.graph.class_names[:MOST_CLASSES]):
-        mean = f"{totals[code] / predicted[code]:.0%}" if predicted[code] else "–"
-        share = [run.estimate.shares[class_name].text] if run.estimate else []
-        given = counts[code] - predicted[code]
-        table.add_row(cell(class_name), str(counts[code]), str(given), mean, *share)
+    pairs = list(zip(run.graph.class_names, count_classes(run.result), strict=True))
+    for name, own in pairs[:MOST_CLASSES]:
+        mean = "–" if own.mean_probability is None else f"{own.mean_probability:.0%}"
+        share = [run.estimate.shares[name].text] if run.estimate else []
+        table.add_row(cell(name), str(own.nodes), str(own.sources[GIVEN]), mean, *share)
     console.print(table)
     if run.graph.num_classes > MOST_CLASSES:
         say(f"… and {run.graph.num_classes - MOST_CLASSES} more classes")

@@ -125,7 +125,12 @@ def import_command(
     data = open_store(out)
     if json:
         print_json(_facts(out, data))
-        return
+    else:
+        _show(out, data, like, quiet)
+
+
+def _show(out: Path, data: Input, like: Path | None, quiet: bool) -> None:
+    """Describe a store, and say what comes next."""
     if not quiet:
         describe(data)
     for note in data.notes if quiet else ():

@@ -25,7 +25,7 @@ from dcgst.runs import Run
 from dcgst.runs import predictions as columns
 from dcgst.runs.assessment import RunEvaluation, prediction_warnings
 from dcgst.runs.folder import REPORT
-from dcgst.runs.predictions import SOURCES, count_sources, source_codes
+from dcgst.runs.predictions import SOURCES, count_classes, count_sources, source_codes
 from dcgst.text import printable
 from dcgst.train.random import Purpose, derive
 
@@ -240,7 +240,7 @@ def _content(run: Run, evaluation: RunEvaluation | None, diagnosis: Diagnosis) -
         "draws": DRAWS,
         "counts": count_sources(run.result),
         "confidence": float(pool.mean()) if pool.size else 1.0,
-        "classes": _classes(run, codes),
+        "classes": _classes(run),
         "warnings": prediction_warnings(run),
         "members": _members(run),
         "relations": verdict(run.relations) if run.relations else "",
@@ -256,23 +256,18 @@ def _content(run: Run, evaluation: RunEvaluation | None, diagnosis: Diagnosis) -
     }
 
 
-def _classes(run: Run, sources: NDArray[np.int8]) -> list[dict[str, Any]]:
+def _classes(run: Run) -> list[dict[str, Any]]:
     """Number of nodes, sources and mean probability of each class."""
-    graph, result = run.graph, run.result
-    classes, new = graph.num_classes, result.given < 0
-    pairs = len(SOURCES) * result.labels + sources
-    counts = np.bincount(pairs, minlength=len(SOURCES) * classes).reshape(classes, len(SOURCES))
-    totals = np.bincount(result.labels[new], result.confidence[new], minlength=classes)
-    predicted = counts[:, 1:].sum(axis=1)
+    names = run.graph.class_names
     return [
         {
             "name": name,
-            "color": color_of(code, classes),
-            "nodes": int(counts[code].sum()),
-            **dict(zip(SOURCES, counts[code].tolist(), strict=True)),
-            "mean_probability": totals[code] / predicted[code] if predicted[code] else None,
+            "color": color_of(code, len(names)),
+            "nodes": own.nodes,
+            **own.sources,
+            "mean_probability": own.mean_probability,
         }
-        for code, name in enumerate(graph.class_names)
+        for code, (name, own) in enumerate(zip(names, count_classes(run.result), strict=True))
     ]
 
 

@@ -70,7 +70,7 @@ def map_points(
     for node_id, name in state.classes.items():
         node = node_of[node_id]
         codes[node], source[node] = number[name], LABELED
-    confidence = run.result.proba.max(axis=1).astype(np.float32)
+    confidence = run.result.confidence.astype(np.float32)
     columns = (*positions.T, confidence, codes, source)
     content = [np.ascontiguousarray(column).tobytes() for column in columns]
     return np.int32(run.graph.num_nodes).tobytes() + b"".join(content)

@@ -172,16 +172,23 @@ def fit(
     with _parallel(ray, job.model), folder_format.locked(folder):
         if folder_format.prepare(folder, identity, resume=resume, overwrite=overwrite):
             return _complete_run(folder, spreadsheet=spreadsheet)
-        try:
+        with _removed_if_refused(folder, resume):
             run = job.fit(folder, callbacks)
             run.info.update(spreadsheet=spreadsheet, fingerprint=identity["fingerprint"])
             return _write(run, job.data)
-        except WriteError:  # what was stored so far is still valid
-            raise
-        except InputError:  # it would fail again: remove what was written
-            if not resume:
-                folder_format.remove(folder)
-            raise
+
+
+@contextmanager
+def _removed_if_refused(folder: Path, resume: bool) -> Iterator[None]:
+    """Remove what was written if the input cannot be fitted: it would fail again."""
+    try:
+        yield
+    except WriteError:  # what was stored so far is still valid
+        raise
+    except InputError:
+        if not resume:
+            folder_format.remove(folder)
+        raise
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,40 @@ def count_sources(result: Result) -> dict[str, int]:
     return dict(zip(SOURCES, counts, strict=True))
 
 
+@dataclass(frozen=True)
+class ClassCounts:
+    """The nodes of one predicted or given class.
+
+    Attributes:
+        sources: number of nodes by source.
+        mean_probability: of the nodes without a given label; None if there are none.
+    """
+
+    sources: dict[str, int]
+    mean_probability: float | None
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return sum(self.sources.values())
+
+
+def count_classes(result: Result) -> list[ClassCounts]:
+    """How many nodes each class has, from where, and how certain the predictions are."""
+    classes, new = result.proba.shape[1], result.given < 0
+    pairs = len(SOURCES) * result.labels + source_codes(result)
+    counts = np.bincount(pairs, minlength=len(SOURCES) * classes).reshape(classes, len(SOURCES))
+    totals = np.bincount(result.labels[new], result.confidence[new], minlength=classes)
+    predicted = counts[:, 1:].sum(axis=1)
+    return [
+        ClassCounts(
+            dict(zip(SOURCES, counts[code].tolist(), strict=True)),
+            float(totals[code] / predicted[code]) if predicted[code] else None,
+        )
+        for code in range(classes)
+    ]
+
+
 @dataclass(frozen=True, eq=False)
 class Predictions:
     """Class, probability, margin, source and stage of each node, in blocks of rows.

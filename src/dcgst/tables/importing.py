@@ -827,30 +827,35 @@ def import_tables(
     with unlimited_addresses(), Database(work, memory // 2) as database:
         for name, table in tables.items():
             database.view(name, table)
-        job = Job(plan, out, work, database, memory, progress)
-        ids = job.step("ids", lambda: import_ids(job))
-        encoded = job.step("features", lambda: import_nodes(job, ids["count"]))
-        linked = job.step("edges", lambda: import_edges(job, ids["count"]))
-        checked = job.step("digest", lambda: {"files": files.digests_of(out)})
-    notes += [*encoded["notes"], *linked["notes"]]
+        notes += _import(Job(plan, out, work, database, memory, progress), notes)
+    shutil.rmtree(work, ignore_errors=True)
+    if out != target:
+        _replace_store(target, out)
+    return tuple(notes)
+
+
+def _import(job: Job, notes: Sequence[str]) -> list[str]:
+    """Run all steps of an import and describe the store; returns further notes."""
+    ids = job.step("ids", lambda: import_ids(job))
+    encoded = job.step("features", lambda: import_nodes(job, ids["count"]))
+    linked = job.step("edges", lambda: import_edges(job, ids["count"]))
+    checked = job.step("digest", lambda: {"files": files.digests_of(job.out)})
+    found = [*encoded["notes"], *linked["notes"]]
     files.write_description(
-        out,
-        name=nodes.stem,
+        job.out,
+        name=job.plan.nodes.stem,
         shape=(ids["count"], encoded["columns"]),
         num_entries=linked["num_entries"],
         index=linked["index"],
         num_values=encoded["num_values"],
         class_names=list(encoded["class_names"]),
-        columns=plan.columns,
+        columns=job.plan.columns,
         encoder=FeatureEncoder.from_json(encoded["encoder"]),
         weighted=linked["weighted"],
-        notes=list(notes),
+        notes=[*notes, *found],
         digests=checked["files"],
     )
-    shutil.rmtree(work, ignore_errors=True)
-    if out != target:
-        _replace_store(target, out)
-    return tuple(notes)
+    return found
 
 
 def plan_import(

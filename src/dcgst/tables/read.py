@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,15 +127,8 @@ def read(
         if not isinstance(loaded, tuple):
             return read_hetero(loaded)
         node_table, edge_tables = loaded
-        return _from_tables(
-            node_table,
-            edge_tables,
-            columns,
-            drop_unknown=drop_unknown,
-            encoder=encoder,
-            class_names=class_names,
-            labels_needed=labels_needed,
-        )
+        known = Known(encoder, class_names, labels_needed)
+        return _from_tables(node_table, edge_tables, columns, known, drop_unknown=drop_unknown)
 
 
 def _open_alone(path: Path, alone: bool) -> Input:
@@ -214,25 +207,30 @@ def _load(
     )
 
 
+@dataclass(frozen=True)
+class Known:
+    """What an earlier fit knows; arguments of :func:`read`."""
+
+    encoder: FeatureEncoder | None
+    class_names: Sequence[str] | None
+    labels_needed: bool
+
+
 def _from_tables(
-    nodes: Table,
-    edges: EdgeTables,
-    columns: Columns,
-    *,
-    drop_unknown: bool,
-    encoder: FeatureEncoder | None,
-    class_names: Sequence[str] | None,
-    labels_needed: bool,
+    nodes: Table, edges: EdgeTables, columns: Columns, known: Known, *, drop_unknown: bool
 ) -> Input:
-    """Build a graph from a node table and edge tables; arguments as for :func:`read`."""
-    node_columns = resolve_node_columns(columns, nodes, edges.first, labels_needed=labels_needed)
+    """Build a graph from a node table and edge tables."""
+    encoder = known.encoder
+    node_columns = resolve_node_columns(
+        columns, nodes, edges.first, labels_needed=known.labels_needed
+    )
     notes = describe_node_columns(columns, node_columns)
     ids = read_ids(nodes, node_columns.id)
     links, roles, edge_notes = read_edge_tables(edges, ids, columns, drop_unknown=drop_unknown)
     notes += edge_notes
     if links.num_dropped:
         notes.append(f"edges with unknown node ids dropped: {links.num_dropped}")
-    labels = read_labels(nodes, node_columns.label, class_names)
+    labels = read_labels(nodes, node_columns.label, known.class_names)
     notes += describe_classes(labels.class_names)
     if encoder is None:
         names = feature_columns(columns, node_columns, nodes)
