@@ -24,7 +24,6 @@ from dcgst.insight.report import (
     render,
     shown_nodes,
 )
-from dcgst.runs.predictions import source_codes
 from tests.runs.helpers import QUICK, small_graph, with_known_truth
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -106,7 +105,7 @@ def test_uncertain_and_likeliest_nodes_are_listed(page, run, monkeypatch):
 
 
 def test_classes_are_counted_by_source(run):
-    rows = page_module._classes(run, source_codes(run.result))
+    rows = page_module._classes(run)
     assert [row["given"] for row in rows] == [4, 4, 4]
     assert sum(row["nodes"] for row in rows) == 120
     assert all(row["given"] + row["pseudo"] + row["predicted"] == row["nodes"] for row in rows)
