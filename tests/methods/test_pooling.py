@@ -7,7 +7,13 @@ from math import exp, log
 import pytest
 import torch
 
-from dcgst.methods.row_models import CONFIDENCE, Prediction, log_pool, temper
+from dcgst.methods.row_models import (
+    CONFIDENCE,
+    Affine,
+    Prediction,
+    log_pool,
+    temperature_scale,
+)
 from tests.methods.helpers import draw
 
 ZERO = torch.zeros(1)
@@ -17,6 +23,11 @@ def prediction(proba, log_likelihood=0.0, log_prior=0.0) -> Prediction:
     """The prediction of one run and one node."""
     log_proba = torch.tensor([[proba]]).log()
     return Prediction(log_proba, torch.tensor([log_likelihood]), torch.tensor([log_prior]))
+
+
+def temper(logits: torch.Tensor, confidence: float) -> torch.Tensor:
+    """Log-probabilities with the given mean confidence over the nodes."""
+    return Affine(temperature_scale(logits, confidence)).apply(logits)
 
 
 class TestTemper:

@@ -36,15 +36,6 @@ def mean_probabilities(log_proba: Tensor, nodes: Tensor) -> Tensor:
     return total / nodes.sum(1, keepdim=True).clamp_min(1)
 
 
-def match_shares(log_proba: Tensor, nodes: Tensor, shares: Tensor, iterations: int = 50) -> Tensor:
-    """Add a constant per class so that the mean probabilities of some nodes are ``shares``.
-
-    Arguments as in :func:`share_offsets`.
-    """
-    offset = share_offsets(log_proba, nodes, shares, iterations)
-    return (log_proba + offset[:, None]).log_softmax(-1)
-
-
 def share_offsets(log_proba: Tensor, nodes: Tensor, shares: Tensor, iterations: int = 50) -> Tensor:
     """``(R, C)`` constants that make ``shares`` the mean probabilities of some nodes.
 

@@ -221,15 +221,6 @@ def _scale(log_proba: Tensor, log_weight: Tensor) -> Tensor:
     return log_weight.exp()[:, None, None] * log_proba
 
 
-def temper(logits: Tensor, confidence: float) -> Tensor:
-    """``(R, n, C)`` log-probabilities with the given mean confidence over the nodes.
-
-    Logits of different models have different scales. Tempered to the same mean confidence, they can
-    be averaged. No label is used.
-    """
-    return Affine(temperature_scale(logits, confidence)).apply(logits)
-
-
 def temperature_scale(logits: Tensor, confidence: float) -> Tensor:
     """``(R,)`` the factor of logits ``(R, n, C)`` that gives them the mean confidence."""
     return confidence_scale(logits, logits.new_full((len(logits),), confidence))

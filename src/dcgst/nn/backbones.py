@@ -249,7 +249,40 @@ def receptive_field(
     return x, inner, torch.searchsorted(nodes, rows)
 
 
-class GATBackbone(Backbone):
+class TwoLayers(Backbone):
+    """A backbone of two layers with an activation between them.
+
+    A subclass defines :meth:`first` and :meth:`second`, and creates the biases.
+    """
+
+    bias1: nn.Parameter
+    bias2: nn.Parameter
+
+    @abstractmethod
+    def first(
+        self, x: Features | Projected, operator: SparseMatrix, streams: Streams | None
+    ) -> Tensor:
+        """``(R, n, hidden)`` the first layer, without bias and activation."""
+
+    @abstractmethod
+    def second(
+        self, h: Tensor, operator: SparseMatrix, streams: Streams | None, rows: Tensor | None
+    ) -> Tensor:
+        """``(R, m, C)`` the second layer for some rows, without bias."""
+
+    def forward(
+        self,
+        x: Features | Projected,
+        operator: SparseMatrix,
+        streams: Streams | None = None,
+        rows: Tensor | None = None,
+    ) -> Output:
+        hidden = self.activation(self.first(x, operator, streams) + self.bias1)
+        dropped = dropout(hidden, self.dropout, streams)
+        return Output(hidden, self.second(dropped, operator, streams, rows) + self.bias2)
+
+
+class GATBackbone(TwoLayers):
     """Two attention layers with ELU between them: eight concatenated heads, then one head.
 
     Edge weights multiply the attention before it is normalized.
@@ -277,21 +310,17 @@ class GATBackbone(Backbone):
     def operator(adjacency: SparseMatrix) -> SparseMatrix:
         return adjacency.with_loops()
 
-    def forward(
-        self,
-        x: Features | Projected,
-        operator: SparseMatrix,
-        streams: Streams | None = None,
-        rows: Tensor | None = None,
-    ) -> Output:
+    def first(
+        self, x: Features | Projected, operator: SparseMatrix, streams: Streams | None
+    ) -> Tensor:
         product = self.project_features(x, streams).product
-        first = self._attend(product, self.attention1, operator, streams)
-        hidden = self.activation(first + self.bias1)
-        dropped = dropout(hidden, self.dropout, streams)
-        second = self._attend(project(dropped, self.weight2), self.attention2, operator, streams)
-        if rows is not None:
-            second = second.index_select(1, rows)
-        return Output(hidden, second + self.bias2)
+        return self._attend(product, self.attention1, operator, streams)
+
+    def second(
+        self, h: Tensor, operator: SparseMatrix, streams: Streams | None, rows: Tensor | None
+    ) -> Tensor:
+        found = self._attend(project(h, self.weight2), self.attention2, operator, streams)
+        return found if rows is None else found.index_select(1, rows)
 
     def _attend(
         self, h: Tensor, attention: Tensor, operator: SparseMatrix, streams: Streams | None
@@ -325,7 +354,7 @@ def _softmax(pattern: Pattern, scores: Tensor, edge_weights: Tensor) -> Tensor:
     return weighted / pattern.row_sums(weighted)[..., pattern.rows]
 
 
-class GCNBackbone(Backbone):
+class GCNBackbone(TwoLayers):
     r"""Two layers, :math:`\hat A\,\mathrm{ReLU}(\hat A X W_1 + b_1) W_2 + b_2`."""
 
     hops = 2
@@ -340,26 +369,22 @@ class GCNBackbone(Backbone):
     def operator(adjacency: SparseMatrix) -> SparseMatrix:
         return normalize_adjacency(adjacency)
 
-    def forward(
-        self,
-        x: Features | Projected,
-        operator: SparseMatrix,
-        streams: Streams | None = None,
-        rows: Tensor | None = None,
-    ) -> Output:
+    def first(
+        self, x: Features | Projected, operator: SparseMatrix, streams: Streams | None
+    ) -> Tensor:
         if isinstance(x, torch.Tensor) and x.shape[-1] <= 2 * self.hidden:
             # Â(XW) = (ÂX)W, and X needs no gradient: the backward pass needs no sparse product.
-            mixed = spmm(operator, drop_features(x, self.dropout, streams))
-            first = project(mixed, self.weight1)
-        else:
-            first = spmm(operator, self.project_features(x, streams).product)
-        hidden = self.activation(first + self.bias1)
-        dropped = dropout(hidden, self.dropout, streams)
+            return project(spmm(operator, drop_features(x, self.dropout, streams)), self.weight1)
+        return spmm(operator, self.project_features(x, streams).product)
+
+    def second(
+        self, h: Tensor, operator: SparseMatrix, streams: Streams | None, rows: Tensor | None
+    ) -> Tensor:
         last = operator if rows is None else operator.select_rows(rows)
-        return Output(hidden, spmm(last, project(dropped, self.weight2)) + self.bias2)
+        return spmm(last, project(h, self.weight2))
 
 
-class MLPBackbone(Backbone):
+class MLPBackbone(TwoLayers):
     r"""Two layers on the features, :math:`\mathrm{ReLU}(X W_1 + b_1) W_2 + b_2`."""
 
     hops = 0
@@ -380,18 +405,15 @@ class MLPBackbone(Backbone):
     def operator(adjacency: SparseMatrix) -> SparseMatrix:
         return adjacency
 
-    def forward(
-        self,
-        x: Features | Projected,
-        operator: SparseMatrix,
-        streams: Streams | None = None,
-        rows: Tensor | None = None,
-    ) -> Output:
-        hidden = self.activation(self.project_features(x, streams).product + self.bias1)
-        dropped = dropout(hidden, self.dropout, streams)
-        if rows is not None:
-            dropped = dropped.index_select(1, rows)
-        return Output(hidden, project(dropped, self.weight2) + self.bias2)
+    def first(
+        self, x: Features | Projected, operator: SparseMatrix, streams: Streams | None
+    ) -> Tensor:
+        return self.project_features(x, streams).product
+
+    def second(
+        self, h: Tensor, operator: SparseMatrix, streams: Streams | None, rows: Tensor | None
+    ) -> Tensor:
+        return project(h if rows is None else h.index_select(1, rows), self.weight2)
 
 
 class APPNPBackbone(MLPBackbone):
@@ -420,7 +442,7 @@ class APPNPBackbone(MLPBackbone):
         return Output(mlp.embedding, self.propagate.step(operator, logits, start))
 
 
-class SAGEBackbone(Backbone):
+class SAGEBackbone(TwoLayers):
     r"""Two layers of :math:`\bar A H W_{nbr} + H W_{self} + b` with ReLU between them.
 
     :math:`\bar A` averages over the neighbors, weighted by the edge weights.
@@ -443,19 +465,15 @@ class SAGEBackbone(Backbone):
         inverse = torch.where(sums > 0, 1 / sums.clamp_min(torch.finfo(sums.dtype).tiny), 0.0)
         return adjacency.with_values(adjacency.values * inverse[..., adjacency.pattern.rows])
 
-    def forward(
-        self,
-        x: Features | Projected,
-        operator: SparseMatrix,
-        streams: Streams | None = None,
-        rows: Tensor | None = None,
-    ) -> Output:
-        hidden = self.activation(
-            _mix(self.project_features(x, streams).product, operator) + self.bias1
-        )
-        dropped = dropout(hidden, self.dropout, streams)
-        last = _mix(project(dropped, self.weight2), operator, rows)
-        return Output(hidden, last + self.bias2)
+    def first(
+        self, x: Features | Projected, operator: SparseMatrix, streams: Streams | None
+    ) -> Tensor:
+        return _mix(self.project_features(x, streams).product, operator)
+
+    def second(
+        self, h: Tensor, operator: SparseMatrix, streams: Streams | None, rows: Tensor | None
+    ) -> Tensor:
+        return _mix(project(h, self.weight2), operator, rows)
 
 
 def _mix(both: Tensor, operator: SparseMatrix, rows: Tensor | None = None) -> Tensor:
