@@ -11,7 +11,7 @@ import pytest
 
 from dcgst.bench.cells import Cell, Records
 from dcgst.bench.experiments import cells_of, protocol_cell, select_experiments, tuned_settings
-from dcgst.bench.figures import FIGURES, compare_graphs, draw, pad_runs
+from dcgst.bench.figures import FIGURES, _subgraph_nodes, compare_graphs, draw, pad_runs
 from dcgst.bench.pages import make_tables, render_page, summary_table
 from dcgst.bench.results import (
     BETTER,
@@ -23,6 +23,7 @@ from dcgst.bench.results import (
 )
 from dcgst.datasets import synthetic
 from dcgst.evaluate.quality import holm
+from dcgst.graph import Graph
 from dcgst.methods import DCGST
 from tests.bench.conftest import make_record
 
@@ -124,6 +125,17 @@ def test_original_graph_and_variant_are_drawn():
     ]
     assert changed.size
     assert len(original.lines) != len(variant.lines)
+
+
+def test_every_node_of_a_drawn_subgraph_has_an_edge_in_one_of_the_graphs():
+    """A center with 40 new neighbors: not all are shown, nor the neighbors of the others."""
+    pairs = [(n, n + 50) for n in range(1, 49)]
+    graph = Graph.from_edges(np.array(pairs).T, np.eye(100, 4, dtype=np.float32))
+    changed = np.array([(0, n) for n in range(1, 41)], dtype=[("source", int), ("target", int)])
+    nodes = _subgraph_nodes(graph, changed)
+    drawn = {(a, b) for a, b in [*pairs, *changed.tolist()] if {a, b} <= set(nodes.tolist())}
+    assert set(nodes.tolist()) == {node for pair in drawn for node in pair}
+    assert len(nodes) == 1 + MAX_NEIGHBORS
 
 
 @pytest.mark.parametrize("name", [name for name in FIGURES if name != "fig2"])

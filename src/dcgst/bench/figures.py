@@ -369,9 +369,8 @@ def _subgraph_nodes(graph: Graph, changed: NDArray[np.void]) -> NDArray[np.int64
     counts = np.bincount(np.concatenate([source, target]), minlength=graph.num_nodes)
     center = int(counts.argmax())
     new = np.concatenate([target[source == center], source[target == center]])
-    first = np.union1d(graph.adjacency[[center]].indices, new)
+    first = np.union1d(graph.adjacency[[center]].indices, new)[:MAX_DIRECT_NEIGHBORS]
     second = np.setdiff1d(graph.adjacency[first].indices, first)
-    first = first[:MAX_DIRECT_NEIGHBORS]
     return np.unique(np.concatenate([[center], first, second[: MAX_NEIGHBORS - first.size]]))
 
 

@@ -65,7 +65,6 @@ def register_method(kind: type[Method]) -> type[Method]:
         >>> from dcgst import GCN, METHODS
         >>> @register_method
         ... class WideGCN(GCN):
-        ...     pass
         ...     name = "wide_gcn"
         >>> METHODS["wide_gcn"] is WideGCN
         True
