@@ -11,7 +11,14 @@ import pytest
 
 from dcgst.bench.cells import Cell, Records
 from dcgst.bench.experiments import cells_of, protocol_cell, select_experiments, tuned_settings
-from dcgst.bench.figures import FIGURES, _subgraph_nodes, compare_graphs, draw, pad_runs
+from dcgst.bench.figures import (
+    FIGURES,
+    MAX_NEIGHBORS,
+    _subgraph_nodes,
+    compare_graphs,
+    draw,
+    pad_runs,
+)
 from dcgst.bench.pages import make_tables, render_page, summary_table
 from dcgst.bench.results import (
     BETTER,
@@ -129,7 +136,7 @@ def test_original_graph_and_variant_are_drawn():
 
 def test_every_node_of_a_drawn_subgraph_has_an_edge_in_one_of_the_graphs():
     """A center with 40 new neighbors: not all are shown, nor the neighbors of the others."""
-    pairs = [(n, n + 50) for n in range(1, 49)]
+    pairs = [(n, 91 - n) for n in range(1, 41)]
     graph = Graph.from_edges(np.array(pairs).T, np.eye(100, 4, dtype=np.float32))
     changed = np.array([(0, n) for n in range(1, 41)], dtype=[("source", int), ("target", int)])
     nodes = _subgraph_nodes(graph, changed)
