@@ -50,12 +50,12 @@ def alternatives_table(results: Path, variants: Path) -> str:
         record = json.loads(line)
         found[record["variant"], record["dataset"]] = record
     lines = [
-        "| | Cora | shift | CiteSeer | shift |",
-        "|---|---|---|---|---|",
+        "| | Cora | shift | CiteSeer | shift | PubMed | shift |",
+        "|---|---|---|---|---|---|---|",
     ]
     for name in json.loads(variants.read_text(encoding="utf-8")):
         cells = []
-        for dataset in ("cora", "citeseer"):
+        for dataset in ("cora", "citeseer", "pubmed"):
             own, rule = found[name, dataset], found["rule", dataset]
             values = np.subtract(own["accuracy"], rule["accuracy"])
             error = values.std(ddof=1) / len(values) ** 0.5

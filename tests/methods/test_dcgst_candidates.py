@@ -73,3 +73,19 @@ def test_nodes_are_in_the_order_of_the_user_if_the_graph_is_reordered(small, one
     for column in ("node", "label", "truth", "rank", "selected"):
         np.testing.assert_array_equal(found.candidates_[column], expected.candidates_[column])
     np.testing.assert_array_equal(found.labeled_stage_, expected.labeled_stage_)
+
+
+@pytest.mark.parametrize(
+    ("settings", "share"),
+    [({}, 1 / 2), ({"class_balance": "uniform"}, 1), ({"budget": "total"}, 1 / 2)],
+)
+def test_stops_when_a_larger_k_selects_no_more_nodes(small, one_run, settings, share):
+    fitted = quick(growth=3.0, max_stages=30, stage_patience=30, **settings).fit(small, one_run)
+    assert fitted.stop_reason_ == "no further candidates"
+    pool = int(one_run.pool.sum())
+    selected = [
+        int(fitted.candidates_["selected"][fitted.candidates_["stage"] == stage].sum())
+        for stage in range(1, len(fitted.history_))
+    ]
+    assert selected[-1] == np.ceil(share * pool)
+    assert selected[-2] < selected[-1]

@@ -63,7 +63,7 @@ def test_small_whole_pool_is_labeled(small):
     train = np.ones(small.num_nodes, dtype=bool)
     train[:6] = False
     fitted = quick(max_stages=9, class_balance="uniform").fit(small, Split.of(train))
-    assert fitted.stop_reason_ == "every pool node has a pseudo-label"
+    assert fitted.stop_reason_ == "no further candidates"
 
 
 def test_empty_pool(small):

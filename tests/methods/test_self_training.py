@@ -30,7 +30,7 @@ def test_whole_pool_is_labeled_if_all_its_nodes_are_labeled():
     state = state_of(max_stages=9, patience=5)
     state.finish_stage(selection_of([[2] * 4] * 2, [[0, 1, 1, 1], [0, 1, 1, 0]]), Z)
     assert state.active.tolist() == [False, True]
-    assert state.stop_rule.reasons[0] == "every pool node has a pseudo-label"
+    assert state.stop_rule.reasons[0] == "no further candidates"
 
 
 def test_cmd_of_the_stage_decides_when_to_stop():

@@ -57,8 +57,10 @@ class StopRule:
     Args:
         fits: R.
         max_stages: stages after which a fit stops.
-        patience: stop after this many stages without a new lowest shift, or when every pool node
-            has a label. None: stop after ``max_stages`` only.
+        patience: stop after this many stages in a row in which the shift did not decrease, or when
+            there are no further candidates. None: stop after ``max_stages`` only.
+        compare_with: the shift did not decrease if it is not below that of the ``previous`` stage,
+            or not below the ``lowest`` so far.
         device: where the tensors are.
 
     Attributes:
@@ -69,36 +71,41 @@ class StopRule:
     """
 
     def __init__(
-        self, fits: int, max_stages: int, patience: int | None = None, device: str = "cpu"
+        self,
+        fits: int,
+        max_stages: int,
+        patience: int | None = None,
+        compare_with: str = "previous",
+        device: str = "cpu",
     ) -> None:
-        self.max_stages, self.patience = max_stages, patience
+        self.max_stages, self.patience, self.compare_with = max_stages, patience, compare_with
         self.stage = 1
         self.active = torch.full((fits,), max_stages > 0, device=device)
         self.reasons = ["no pseudo-labels"] * fits
-        self._lowest = torch.full((fits,), float("inf"), device=device)
+        self._previous = torch.full((fits,), float("inf"), device=device)
+        self._lowest = self._previous
         self._waited = torch.zeros(fits, dtype=torch.long, device=device)
         self.lowest_stage = torch.zeros(fits, dtype=torch.long, device=device)
 
-    def update(self, cmd: Tensor, all_labeled: Tensor) -> None:
+    def update(self, cmd: Tensor, exhausted: Tensor) -> None:
         """Finish the current stage.
 
         Args:
             cmd: ``(R,)`` shift after the stage.
-            all_labeled: ``(R,)`` bool, every pool node has a pseudo-label.
+            exhausted: ``(R,)`` bool, a later stage cannot select more nodes.
         """
-        lower = cmd < self._lowest
-        self._lowest = torch.where(lower, cmd, self._lowest)
-        self.lowest_stage = torch.where(lower & self.active, self.stage, self.lowest_stage)
-        self._waited = torch.where(lower, 0, self._waited + 1)
+        lowest = cmd < self._lowest
+        decreased = lowest if self.compare_with == "lowest" else cmd < self._previous
+        self.lowest_stage = torch.where(lowest & self.active, self.stage, self.lowest_stage)
+        self._lowest, self._previous = torch.where(lowest, cmd, self._lowest), cmd
+        self._waited = torch.where(decreased, 0, self._waited + 1)
         if self.patience is not None:
             self._stop(
                 self._waited >= self.patience, f"CMD did not decrease for {self.patience} stages"
             )
-            self._stop(all_labeled, "every pool node has a pseudo-label")
+            self._stop(exhausted, "no further candidates")
         if self.stage >= self.max_stages:
-            self._stop(
-                torch.ones_like(all_labeled), f"maximum number of stages ({self.max_stages})"
-            )
+            self._stop(torch.ones_like(exhausted), f"maximum number of stages ({self.max_stages})")
         self.stage += 1
 
     def _stop(self, which: Tensor, reason: str) -> None:
@@ -115,6 +122,7 @@ class SelfTraining:
         z: ``(R, n, d)`` the embedding of the first network.
         max_stages: see :class:`StopRule`.
         patience: see :class:`StopRule`.
+        compare_with: see :class:`StopRule`.
         accumulate: see :class:`PseudoLabels`.
         support: :math:`|b-a|` of the shift, see :func:`~dcgst.shift.cmd.cmd`.
     """
@@ -126,12 +134,15 @@ class SelfTraining:
         *,
         max_stages: int,
         patience: int | None = None,
+        compare_with: str = "previous",
         accumulate: bool = False,
         support: float | None = None,
     ) -> None:
         self.problem, self.support = problem, support
         self.pseudo_labels = PseudoLabels(problem.train_labels, accumulate)
-        self.stop_rule = StopRule(problem.num_fits, max_stages, patience, str(problem.device))
+        self.stop_rule = StopRule(
+            problem.num_fits, max_stages, patience, compare_with, str(problem.device)
+        )
         self.trace = Trace(problem, z, support)
 
     @property
@@ -149,12 +160,16 @@ class SelfTraining:
         """``(R,)`` bool, fits that have not stopped."""
         return self.stop_rule.active
 
-    def finish_stage(self, selection: Selection, z: Tensor) -> Tensor:
+    def finish_stage(
+        self, selection: Selection, z: Tensor, exhausted: Tensor | None = None
+    ) -> Tensor:
         """Apply the selected pseudo-labels, record the stage, and update the stop rule.
 
         Args:
             selection: candidates and selected nodes.
             z: ``(R, n, d)`` the embedding that the selection is based on.
+            exhausted: ``(R,)`` bool, a later stage cannot select more nodes. Default: every pool
+                node has a label.
 
         Returns:
             ``(R,)`` the shift of the labels after the stage.
@@ -165,8 +180,9 @@ class SelfTraining:
         before = labeled_shift(z, self.problem.train_labels >= 0, pool, self.support)
         after = labeled_shift(z, self.labels >= 0, pool, self.support)
         self.trace.record(self.stage, selection, self.labels, before, after, active)
-        all_labeled = ~((self.labels < 0) & pool).any(1)
-        self.stop_rule.update(after, all_labeled)
+        if exhausted is None:
+            exhausted = ~((self.labels < 0) & pool).any(1)
+        self.stop_rule.update(after, exhausted)
         return after
 
     def restore_lowest_shift(self) -> None:

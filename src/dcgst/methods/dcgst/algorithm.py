@@ -34,9 +34,9 @@ class DCGST(Settings):
 
     the shift D (CMD) between pool U and labeled nodes, with training labels :math:`V_L`, minus the
     neighborhood entropy reduction. K starts at the mean number of training labels per class and is
-    multiplied by 1 + λ after each stage. Stages end when the shift has had no new minimum for
-    ``stage_patience`` stages, when every pool node has a pseudo-label, or after ``max_stages``.
-    Then a student is trained on the last labels and the original graph.
+    multiplied by 1 + λ after each stage. Stages end when the shift has not decreased in
+    ``stage_patience`` stages in a row, when there are no further candidates, or after
+    ``max_stages``. Then a student is trained on the last labels and the original graph.
 
     The ``paper/`` presets have the published weights and learning rate. docs/methods/dcgst.md
     explains what the paper leaves open, and the departures.
@@ -76,6 +76,7 @@ class DCGST(Settings):
             embed(output),
             max_stages=self.max_stages,
             patience=self.stage_patience,
+            compare_with=self.stop_compares_with,
             accumulate=self.accumulate,
             support=self.cmd_support,
         )
@@ -99,7 +100,7 @@ class DCGST(Settings):
             score = self.score_candidates(problem, candidates, z, stage)
             selection = candidates.select(score)
             # Line 11: C_A = C_S ∪ V_L, and K grows.
-            shift = state.finish_stage(selection, z)
+            shift = state.finish_stage(selection, z, candidates.exhausted)
             more = num_candidates if self.growth_rule == "increment" else 0
             num_candidates = num_candidates * (1 + self.growth) + more
             value, always = self.compare_teachers(problem, output, shift)

@@ -80,6 +80,7 @@ class Candidates:
         ner: neighborhood entropy reduction of each node.
         budget: ``(R,)`` δ, the number of candidates to select.
         quotas: ``(R, C)`` the number to select of each predicted class; None: no limit by class.
+        exhausted: ``(R,)`` bool, a larger K would not select more nodes.
     """
 
     mask: Tensor
@@ -89,6 +90,7 @@ class Candidates:
     ner: Tensor
     budget: Tensor
     quotas: Tensor | None
+    exhausted: Tensor
 
     def random_half(self) -> Tensor:
         """``(R, n)`` weights q of a random subset of δ candidates, in expectation."""
@@ -133,14 +135,15 @@ def find_candidates(
     rank = ranks(confidence, problem.pool, predicted)
     mask = problem.pool & (rank < per_class.gather(1, predicted))
     if class_balance == "none":
-        quotas, budget = None, (mask.sum(1) / 2).ceil()
+        quotas, most = None, (mask.sum(1) / 2).ceil()
+        budget = most
         if budget_of == "total":
-            budget = torch.minimum(budget, (num_candidates / 2).ceil())
+            budget = torch.minimum(most, (num_candidates / 2).ceil())
     else:  # departure 6: half of the candidates of each class
         available = torch.zeros_like(per_class).scatter_add(1, predicted, mask.to(per_class.dtype))
         share = problem.num_classes if budget_of == "total" else 1
         quotas = torch.minimum((per_class / 2 / share).ceil(), available)
-        budget = quotas.sum(1)
+        budget, most = quotas.sum(1), mask.sum(1)
     return Candidates(
         mask=mask,
         predicted=predicted,
@@ -150,6 +153,7 @@ def find_candidates(
         * problem.graph.neighbor_factor,
         budget=budget,
         quotas=quotas,
+        exhausted=~(problem.pool & ~mask).any(1) & (budget >= most),
     )
 
 

@@ -61,7 +61,7 @@ class Settings(NeuralMethod):
     stage_epochs: int = param(20, "epochs per stage", low=1)
     student_epochs: int = param(100, "epochs of the student", low=1)
     max_stages: int = param(20, "maximum number of stages", low=1)
-    stage_patience: int = param(5, "stages without a lower CMD before stopping", low=1)
+    stage_patience: int = param(5, "stages in a row without a lower CMD before stopping", low=1)
     growth: float = param(0.5, "K is multiplied by 1 + growth after each stage", low=0, symbol="λ")
 
     ner_weight: float = param(0.1, "weight of NER", low=0, symbol="γ", group=SELECTION)
@@ -135,6 +135,13 @@ class Settings(NeuralMethod):
         "factor",
         "K is multiplied by 1 + λ (text), or incremented by (1 + λ) K (Algorithm 1)",
         choices=("factor", "increment"),
+        group=UNSPECIFIED,
+    )
+    stop_compares_with: str = param(
+        "previous",
+        "a stage counts for the stop if its CMD is not below that of the previous stage, or not "
+        "below the lowest so far",
+        choices=("previous", "lowest"),
         group=UNSPECIFIED,
     )
     best_teacher: str = param(
