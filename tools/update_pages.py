@@ -10,8 +10,7 @@ import numpy as np
 from dcgst.bench.cells import Records
 from dcgst.bench.claims import claim_sections, claims_table
 from dcgst.bench.iceberg import iceberg_section
-from dcgst.bench.pages import summary_table
-from dcgst.bench.results import Table
+from dcgst.bench.pages import mean_table
 from dcgst.bench.suite import GROUPS, SAMPLERS, render_suite, suite_summary
 from dcgst.files import write_text
 
@@ -69,23 +68,17 @@ def alternatives_table(results: Path, variants: Path) -> str:
     return "\n".join(lines)
 
 
-def table_of(table: Table) -> str:
-    """The rows of a table, without its title and notes."""
-    lines = [table.headers, ["---"] * len(table.headers), *table.rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
 def main() -> None:
     paper, suite = (Records(ROOT / "results" / f"{name}.jsonl") for name in ("reproduce", "suite"))
     readme = ROOT / "README.md"
     text = readme.read_text(encoding="utf-8")
-    text = replace_between(text, "summary table", summary_table(paper))
+    text = replace_between(text, "summary table", mean_table("", paper).body())
     text = replace_between(text, "suite table", suite_summary(suite))
     write_text(readme, text)
     write_text(ROOT / "docs" / "suite.md", render_suite(suite))
     reproduction = ROOT / "docs" / "reproduction.md"
     text = reproduction.read_text(encoding="utf-8")
-    text = replace_between(text, "verdicts", table_of(claims_table("", paper)))
+    text = replace_between(text, "verdicts", claims_table("", paper).body())
     write_text(reproduction, replace_between(text, "claims", claim_sections(paper)))
     dcgst = ROOT / "docs" / "methods" / "dcgst.md"
     table = alternatives_table(

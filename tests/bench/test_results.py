@@ -19,7 +19,7 @@ from dcgst.bench.figures import (
     draw,
     pad_runs,
 )
-from dcgst.bench.pages import make_tables, render_page, summary_table
+from dcgst.bench.pages import make_tables, mean_table, render_page
 from dcgst.bench.results import (
     BETTER,
     ablation_table,
@@ -112,7 +112,7 @@ def test_page_is_generated_from_records(citeseer_records):
 def test_committed_page_matches_committed_records():
     records = Records(ROOT / "results" / "reproduce.jsonl")
     assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == render_page(records)
-    assert summary_table(records) in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert mean_table("", records).body() in (ROOT / "README.md").read_text(encoding="utf-8")
     for name in FIGURES:
         assert {f"{name}.svg", f"{name}.png"} <= set(os.listdir(ROOT / "results" / "figures"))
 

@@ -279,11 +279,14 @@ class Table:
     rows: list[list[str]]
     notes: list[str]
 
-    def markdown(self) -> str:
-        """Render the table with its title and notes as Markdown."""
+    def body(self) -> str:
+        """The rows as Markdown, without title and notes."""
         lines = [self.headers, ["---"] * len(self.headers), *self.rows]
-        body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-        return "\n\n".join([f"### {self.title}", body, *self.notes])
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+    def markdown(self) -> str:
+        """The table with its title and notes as Markdown."""
+        return "\n\n".join([f"### {self.title}", self.body(), *self.notes])
 
 
 def comparison_table(

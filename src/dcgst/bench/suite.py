@@ -346,19 +346,19 @@ def render_suite(records: Records, runs: int = 5) -> str:
         parts.append("Nothing was measured yet.")
         return "\n\n".join(parts) + "\n"
     parts += [*_introduction(regimes, len(graphs), runs), _origin(regimes)]
-    parts.append(f"## Methods\n\n{_body(summary_table(regimes, METHODS))}")
+    parts.append(f"## Methods\n\n{summary_table(regimes, METHODS).body()}")
     groups = group_table(regimes, METHODS)
     if groups.rows:
         parts.append(
             "## Gap by group of graphs\n\nMean gap and the gap on the worst graph of each group; "
             "2nd and F1 gap as above, likewise. tables: graphs that are read from tables with "
-            f"columns of several kinds; development: the others.\n\n{_body(groups)}"
+            f"columns of several kinds; development: the others.\n\n{groups.body()}"
         )
     by_graph = gap_table(regimes, METHOD)
     if by_graph.rows:
         parts.append(
             f"## Gap of {METHOD} by graph\n\nColumns: labels and number of validation labels.\n\n"
-            f"{_body(by_graph)}"
+            f"{by_graph.body()}"
         )
     return "\n\n".join(parts) + "\n"
 
@@ -487,8 +487,3 @@ def _best(regime: Regime, floors: tuple[str, ...]) -> float:
     return mean(
         max(float(found[name]["mean"]) for name in floors) for found in regime.by_graph.values()
     )
-
-
-def _body(table: Table) -> str:
-    """The table without its title."""
-    return table.markdown().split("\n\n", 1)[1]
