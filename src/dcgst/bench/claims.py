@@ -414,6 +414,10 @@ def other_backbones(found: Found) -> Iterable[Comparison]:
             yield Comparison(f"{title}: DC-GST - {TITLES[best]}", ours - other)
 
 
+TIME_NOISE = 1.1
+"""Two times of the same work differ by up to this factor."""
+
+
 def time_grows_like_a_gcn(found: Found) -> Iterable[Comparison]:
     seconds: dict[str, list[float]] = {}
     for size in SIZES[-2:]:
@@ -421,10 +425,10 @@ def time_grows_like_a_gcn(found: Found) -> Iterable[Comparison]:
             seconds.setdefault(cell.method, []).append(found.of(cell)["seconds"])
     growth = {name: last / first for name, (first, last) in seconds.items()}
     text = (
-        f"from {SIZES[-2]:,} to {SIZES[-1]:,} nodes: {growth['gcn']:.1f} (GCN) - "
+        f"from {SIZES[-2]:,} to {SIZES[-1]:,} nodes: {TIME_NOISE:g} · {growth['gcn']:.1f} (GCN) - "
         f"{growth['dcgst']:.1f} (DC-GST) times the time"
     )
-    yield single(text, growth["gcn"] - growth["dcgst"])
+    yield single(text, TIME_NOISE * growth["gcn"] - growth["dcgst"])
 
 
 TABLES = "dcgst reproduce table1 table2"
@@ -584,8 +588,8 @@ CLAIMS = (
         "dcgst reproduce fig5",
         shift_keeps_falling,
         "CiteSeer, 2% labels, in propagated features, the space in which DC-GST minimizes it. "
-        "After its minimum, the shift of DC-GST rises until the stopping condition of the paper, "
-        "five stages later, is met. M3S raises it in the first stage and lowers it from then on, "
+        "After its minimum, the shift of DC-GST rises until K covers the pool and half of it has "
+        "pseudo-labels. M3S raises it in the first stage and lowers it from then on, "
         "the opposite of what the paper found.",
         "CMD, or share of stages",
         3,
@@ -633,7 +637,7 @@ CLAIMS = (
         "to that of the GCN” (appendix)",
         "dcgst reproduce fig7",
         time_grows_like_a_gcn,
-        "One run each on a CPU. DC-GST has up to 700 epochs of width 32, the GCN 200 of width 64; "
+        "One run each on a CPU; 10% are allowed for the noise of a time. DC-GST has up to 700 epochs of width 32, the GCN 200 of width 64; "
         "[Figure 7](results.md) has the times. The parts were not timed alone.",
         "ratio of times",
     ),

@@ -284,9 +284,10 @@ class Table:
         lines = [self.headers, ["---"] * len(self.headers), *self.rows]
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
-    def markdown(self) -> str:
-        """The table with its title and notes as Markdown."""
-        return "\n\n".join([f"### {self.title}", self.body(), *self.notes])
+    def markdown(self, title: bool = True) -> str:
+        """The table with its notes as Markdown, optionally with its title."""
+        heading = [f"### {self.title}"] if title else []
+        return "\n\n".join([*heading, self.body(), *self.notes])
 
 
 def comparison_table(

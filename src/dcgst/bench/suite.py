@@ -346,19 +346,19 @@ def render_suite(records: Records, runs: int = 5) -> str:
         parts.append("Nothing was measured yet.")
         return "\n\n".join(parts) + "\n"
     parts += [*_introduction(regimes, len(graphs), runs), _origin(regimes)]
-    parts.append(f"## Methods\n\n{summary_table(regimes, METHODS).body()}")
+    parts.append(f"## Methods\n\n{summary_table(regimes, METHODS).markdown(title=False)}")
     groups = group_table(regimes, METHODS)
     if groups.rows:
         parts.append(
             "## Gap by group of graphs\n\nMean gap and the gap on the worst graph of each group; "
             "2nd and F1 gap as above, likewise. tables: graphs that are read from tables with "
-            f"columns of several kinds; development: the others.\n\n{groups.body()}"
+            f"columns of several kinds; development: the others.\n\n{groups.markdown(title=False)}"
         )
     by_graph = gap_table(regimes, METHOD)
     if by_graph.rows:
         parts.append(
             f"## Gap of {METHOD} by graph\n\nColumns: labels and number of validation labels.\n\n"
-            f"{by_graph.body()}"
+            f"{by_graph.markdown(title=False)}"
         )
     return "\n\n".join(parts) + "\n"
 
