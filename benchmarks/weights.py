@@ -161,7 +161,7 @@ def fit_labels(
     weighted = bool(arrays["columns_weighted"])
     matrices = (matrix_of(name, arrays) for name in ("features", "adjacency"))
     features, adjacency = matrices
-    tensors = GraphTensors(features, adjacency, device, columns_weighted=weighted)
+    tensors = GraphTensors.of(features, adjacency, device, columns_weighted=weighted)
     found = predictions(arrays, tensors, sampler, members, students, folds)
     np.savez_compressed(target, allow_pickle=False, **found)
     return f"{target.stem}: {time.perf_counter() - start:.1f} s"

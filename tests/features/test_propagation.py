@@ -7,9 +7,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from dcgst.features.normalize import normalize_adjacency, to_features
-from dcgst.features.propagation import Propagation
-from dcgst.features.sparse import SparseMatrix
+from dcgst.features.graph_features import GraphFeatures
 
 
 @pytest.fixture
@@ -21,9 +19,7 @@ def dense(rng) -> np.ndarray:
 
 
 def blocks_of(x, dense) -> dict[str, torch.Tensor]:
-    adjacency = SparseMatrix.from_scipy(sp.csr_array(dense))
-    arguments = to_features(x), adjacency, normalize_adjacency(adjacency)
-    return Propagation.fit(*arguments)(*arguments)
+    return GraphFeatures(x, sp.csr_array(dense)).propagated(slice(None))
 
 
 def centered_unit(block: np.ndarray) -> np.ndarray:

@@ -59,14 +59,14 @@ def ring_problem(labels, num_classes=2, *, features=None, callbacks=(), **more) 
     labels = np.atleast_2d(labels)
     n = labels.shape[1]
     features = np.eye(n, dtype=np.float32) if features is None else features
-    problem = Problem.build(GraphTensors(features, ring(n)), labels, num_classes, **more)
+    problem = Problem.build(GraphTensors.of(features, ring(n)), labels, num_classes, **more)
     return replace(problem, callbacks=tuple(callbacks))
 
 
 def problem_of(graph: Graph, split: Split, seeds=None) -> Problem:
     """The problem of a graph and a split, with the features as they are."""
     return Problem.build(
-        GraphTensors(graph.features, graph.adjacency),
+        GraphTensors.of(graph.features, graph.adjacency),
         np.where(split.train, graph.labels, -1),
         graph.num_classes,
         val_labels=np.where(split.val, graph.labels, -1),

@@ -18,7 +18,7 @@ from tests.methods.helpers import normalized, path
 def tensors() -> GraphTensors:
     """Of three nodes in a row; the first two are labeled, 0 and 1."""
     graph = path([0, 1, -1])
-    return GraphTensors(graph.features, graph.adjacency)
+    return GraphTensors.of(graph.features, graph.adjacency)
 
 
 GIVEN = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]])

@@ -22,7 +22,7 @@ from tests.methods.helpers import path, ring_problem
 
 def chain(labels, val_labels=None) -> Problem:
     """Two runs on six nodes in a row."""
-    graph = GraphTensors(np.eye(6, dtype=np.float32), path([0] * 6).adjacency)
+    graph = GraphTensors.of(np.eye(6, dtype=np.float32), path([0] * 6).adjacency)
     labels = np.array(labels)
     val = np.full_like(labels, -1) if val_labels is None else np.array(val_labels)
     pool = (labels < 0) & (val < 0)

@@ -27,7 +27,7 @@ def problem():
     graph = synthetic(300, 4, features=8, seed=1)
     splits = [sample(graph, "uniform", per_class=count, runs=1) for count in (5, 20)]
     labels = np.concatenate([np.where(split.train, graph.labels, -1) for split in splits])
-    tensors = GraphTensors(graph.features, graph.adjacency)
+    tensors = GraphTensors.of(graph.features, graph.adjacency)
     return Problem.build(tensors, labels, graph.num_classes, seeds=(3, 4))
 
 
@@ -62,9 +62,9 @@ def test_labeled_rows_of_sparse_features_are_made_dense(problem, monkeypatch):
         np.random.default_rng(1).random((300, 40)) < 0.1
     )
     features = sp.csr_array(x.astype(np.float32))
-    tensors = GraphTensors(features, problem_adjacency())
+    tensors = GraphTensors.of(features, problem_adjacency())
     own = replace(problem, graph=tensors)
-    dense = replace(problem, graph=GraphTensors(features.toarray(), problem_adjacency()))
+    dense = replace(problem, graph=GraphTensors.of(features.toarray(), problem_adjacency()))
     found, expected = (
         MLP().create_network(each).training_loss(each.train_labels, (5, 6))()
         for each in (own, dense)
@@ -82,7 +82,7 @@ def test_sparse_rows_are_the_same_for_one_fit_and_for_several(problem, monkeypat
     monkeypatch.setattr(row_losses, "ROWS_PER_EPOCH", most)
     rng = np.random.default_rng(0)
     features = sp.csr_array(rng.random((300, 40)) * (rng.random((300, 40)) < 0.05))
-    graph = GraphTensors(features.astype(np.float32), problem_adjacency())
+    graph = GraphTensors.of(features.astype(np.float32), problem_adjacency())
     both = replace(problem, graph=graph)
     compute = MLP().create_network(both).training_loss(both.train_labels, (5, 6))
     together = torch.stack([compute().detach() for _ in range(4)])

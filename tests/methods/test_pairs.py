@@ -67,7 +67,7 @@ def test_pairs_by_similarity_are_close_strangers_and_distant_neighbors(problem):
 def test_a_self_loop_is_no_pair():
     loops = sp.csr_array(ring(6) + sp.eye_array(6)).astype(np.float32)
     x = draw(1, 6, 4).numpy()
-    problem = Problem.build(GraphTensors(x, loops), np.array([[0, 1, -1, -1, -1, -1]]), 2)
+    problem = Problem.build(GraphTensors.of(x, loops), np.array([[0, 1, -1, -1, -1, -1]]), 2)
     found = pairs_by_similarity(problem, problem.graph.similar_nodes(5), 20)[0]
     assert (found[:, 0] < found[:, 1]).all()
     assert len(found) == 15  # every pair once: 6 edges, and 9 pairs that are not connected
@@ -100,7 +100,9 @@ def test_pairs_of_the_first_node_are_found():
     x = np.array([[1.0, 0], [0, 1], [0.7, -0.7], [1, 0], [-1, 0.5], [-0.3, -1]], dtype=np.float32)
     ring = np.array([range(6), [1, 2, 3, 4, 5, 0]])
     graph = Graph.from_edges(ring, x)
-    problem = Problem.build(GraphTensors(x, graph.adjacency), np.array([[0, 1, -1, -1, -1, -1]]), 2)
+    problem = Problem.build(
+        GraphTensors.of(x, graph.adjacency), np.array([[0, 1, -1, -1, -1, -1]]), 2
+    )
     found = pairs_by_similarity(problem, problem.graph.similar_nodes(1), 2)[0].tolist()
     assert [0, 3] in found
 

@@ -31,7 +31,7 @@ class TestQuota:
         pairs = np.array([range(edges), range(1, edges + 1)])
         path = Graph.from_edges(pairs, np.ones((6, 1)))
         problem = Problem.build(
-            GraphTensors(path.features, path.adjacency), np.array([[0, 1, -1, -1, -1, -1]]), 2
+            GraphTensors.of(path.features, path.adjacency), np.array([[0, 1, -1, -1, -1, -1]]), 2
         )
         assert labels_to_reach_all(problem) == pytest.approx(expected)
 
@@ -52,7 +52,7 @@ class TestQuota:
         full = np.ones((40, 40), dtype=np.float32) - np.eye(40, dtype=np.float32)
         labels = np.full((1, 40), -1)
         labels[0, :2] = 0, 1
-        graph = GraphTensors(np.eye(40, dtype=np.float32), sp.csr_array(full))
+        graph = GraphTensors.of(np.eye(40, dtype=np.float32), sp.csr_array(full))
         assert ST().quota(Problem.build(graph, labels, 3), 1).tolist() == [[1, 1, 0]]
 
 

@@ -637,8 +637,9 @@ CLAIMS = (
         "to that of the GCN” (appendix)",
         "dcgst reproduce fig7",
         time_grows_like_a_gcn,
-        "One run each on a CPU; 10% are allowed for the noise of a time. DC-GST has up to 700 epochs of width 32, the GCN 200 of width 64; "
-        "[Figure 7](results.md) has the times. The parts were not timed alone.",
+        "One run each on a CPU; 10% are allowed for the noise of a time. DC-GST has up to 700 "
+        "epochs of width 32, the GCN 200 of width 64; [Figure 7](results.md) has the times. The "
+        "parts were not timed alone.",
         "ratio of times",
     ),
 )

@@ -315,7 +315,7 @@ def stage_histories(
     ``fixed_cmd`` is the shift in a space that is the same for all methods and stages, ``right`` the
     accuracy of the pseudo-labels.
     """
-    tensors = GraphTensors(graph.features, graph.adjacency)
+    tensors = GraphTensors.of(graph.features, graph.adjacency)
     z = propagated_features(tensors.x, tensors.normalized)
     histories = []
     for result, train, pool in zip(results, split.train, split.pool, strict=True):

@@ -18,8 +18,8 @@ MOST_COLUMNS = 256
 
 
 def weight_columns(x: Features, weighted: bool = False) -> Features:
-    """Weight columns by information; arguments as in :meth:`ColumnWeights.of`."""
-    return ColumnWeights.of(x, weighted)(x)
+    """Weight columns by information; see :meth:`ColumnWeights.of`."""
+    return ColumnWeights.of(lambda: [x], weighted)(x)
 
 
 @dataclass(frozen=True)
@@ -35,31 +35,14 @@ class ColumnWeights:
     center: Tensor
 
     @classmethod
-    def of(cls, x: Features, weighted: bool = False) -> ColumnWeights:
+    def of(cls, parts: Callable[[], Iterable[Features]], weighted: bool = False) -> ColumnWeights:
         """Inverse document frequency for sparse features, the standard score for dense.
 
         Args:
-            x: ``(n, d)`` features.
+            parts: returns features in parts of their rows; it is called up to three times.
             weighted: whether the columns have weights already, which are kept; dense columns are
                 only centered.
         """
-        if weighted:
-            return cls.keeping(lambda: [x])
-        if isinstance(x, SparseMatrix):
-            nodes, columns = x.shape
-            having = torch.bincount(x.pattern.indices, minlength=columns)
-            idf = ((1 + nodes) / (1 + having)).log() + 1
-            return cls(idf, torch.zeros_like(idf))
-        scale = inverse_power_of_two(x.abs().amax(0))
-        std = (x * scale).std(0, correction=0)
-        factor = scale / torch.where(std > 0, std, 1.0)
-        return cls(factor, (x * factor).mean(0))
-
-    @classmethod
-    def of_parts(
-        cls, parts: Callable[[], Iterable[Features]], weighted: bool = False
-    ) -> ColumnWeights:
-        """The same, learned from parts of the rows, which are read up to three times."""
         if weighted:
             return cls.keeping(parts)
         first = next(iter(parts()))

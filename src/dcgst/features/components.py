@@ -9,26 +9,20 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dcgst.features.columns import MOST_COLUMNS
-from dcgst.features.large_graph import LargeGraph, product_with
+from dcgst.features.graph_features import GraphFeatures, product_with
 from dcgst.features.linalg import eigh, orthonormalize
 from dcgst.features.matrix import Nodes, open_workspace
 from dcgst.features.normalize import (
     Features,
     inverse_power_of_two,
     largest_magnitude,
-    normalize_adjacency,
     normalize_scipy,
     scale_features,
-    scale_to_one,
-    to_features,
 )
-from dcgst.features.smoothing import Basis, Filter, Smoother
+from dcgst.features.smoothing import Filter
 from dcgst.features.sparse import SparseMatrix, spmm
 from dcgst.graph import Graph
 from dcgst.train.random import Streams, derive
-
-LARGE = 50_000
-"""Number of nodes from which components are computed in blocks."""
 
 TELEPORT = 0.1
 
@@ -47,35 +41,23 @@ def smoothed_components(
         whitening: 0 for plain components, 1 for components of equal variance.
     """
     by = Filter(TELEPORT, hops)
-    if graph.num_nodes >= LARGE:
-        return _components_in_blocks(graph, by, dimensions, whitening)
-    smoother = Smoother(normalize_adjacency(SparseMatrix.from_scipy(graph.adjacency)))
-    x = smoother.reduce(scale_to_one(to_features(graph.features)), by)
-    z = smoother.smooth(x, by)
-    basis = Basis.fit([(z, smoother.connected)], dimensions)
-    return basis.view(basis.scores(z), dimensions, whitening)
-
-
-def _components_in_blocks(graph: Graph, by: Filter, dimensions: int, whitening: float) -> Tensor:
-    """The same for a graph that may not fit into the memory."""
     columns = min(MOST_COLUMNS, graph.num_features)
     with open_workspace(graph.num_nodes, 2 * columns + dimensions) as workspace:
-        large = LargeGraph(graph, lambda rows: rows, workspace)
-        magnitudes = [largest_magnitude(large.feature_rows(part)) for part in large.ranges()]
+        source = GraphFeatures(graph.features, graph.adjacency, workspace, weighted=graph.weighted)
+        magnitudes = [largest_magnitude(source.feature_rows(part)) for part in source.ranges()]
         factor = inverse_power_of_two(torch.stack(magnitudes).amax())
 
         def scaled(nodes: Nodes) -> Features:
-            return scale_features(large.feature_rows(nodes), factor)
+            return scale_features(source.feature_rows(nodes), factor)
 
-        rows = product_with(scaled, large.directions(scaled))
+        rows = product_with(scaled, source.directions(scaled, by))
         if by.hops:
             shape = graph.num_nodes, columns
-            rows = large.smooth_by([by], "components", shape, rows, means=True)[by].rows
-        basis = large.basis(rows, dimensions)
-        parts = (basis.view(basis.scores(rows(p)), dimensions, whitening) for p in large.ranges())
+            rows = source.smooth_by([by], "components", shape, rows, means=True)[by].rows
+        basis = source.basis(rows, dimensions)
         components = torch.empty(graph.num_nodes, len(basis.values))
-        for part, own in zip(large.ranges(), parts, strict=True):
-            components[part] = own
+        for part in source.ranges():
+            components[part] = basis.view(basis.scores(rows(part)), dimensions, whitening)
     return components
 
 

@@ -1,26 +1,36 @@
-"""Tensors of a graph, shared by all runs and replicas."""
+"""Tensors of all or some nodes of a graph, shared by all runs and replicas."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, cast
 
+import numpy as np
 import scipy.sparse as sp
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from dcgst.features.matrix import Nodes
+from dcgst.features.graph_features import GraphFeatures, Learned
+from dcgst.features.matrix import MOST_AT_ONCE, ROWS, Nodes, Workspace
 from dcgst.features.normalize import Features, normalize_adjacency, to_features
 from dcgst.features.propagation import Propagation
 from dcgst.features.similarity import SimilarNodes
-from dcgst.features.smoothing import Filter, ViewBases, Views, learn_views
-from dcgst.features.sparse import SparseMatrix
+from dcgst.features.smoothing import FILTERS, Filter, OneFilterAtATime, Views
+from dcgst.features.sparse import Pattern, SparseMatrix
 from dcgst.graph import FeatureMatrix
+
+NEIGHBORS = 2
+"""Neighbors of each node of a sample that are part of it."""
 
 Scale = Callable[[FeatureMatrix], FeatureMatrix]
 """A function that scales rows of features."""
+
+
+def unscaled(rows: FeatureMatrix) -> FeatureMatrix:
+    """The rows as they are."""
+    return rows
 
 
 class NodeTensors(Protocol):
@@ -57,111 +67,148 @@ NodeFunction = Callable[[NodeTensors], Tensor]
 """A function that returns ``(R, m, C)`` values of m nodes."""
 
 
-@dataclass(frozen=True)
-class Learned:
-    """What is learned from the features of a graph, so that those of others mean the same.
-
-    Attributes:
-        propagation: how features by number of hops are computed.
-        views: how views for EM are computed; None if no model reads them.
-    """
-
-    propagation: Propagation
-    views: ViewBases | None = None
-
-
-class GraphTensors:
-    """Features and adjacency of a graph on a device, with everything computed from them once.
-
-    All runs and replicas on the graph share one instance.
+class NodeRows:
+    """What fitted models read of some nodes of a graph, computed when it is needed.
 
     Args:
-        features: ``(n, d)``, scaled as the method needs them.
-        adjacency: ``(n, n)``.
-        device: where the tensors are.
-        unscaled: ``(n, d)`` features as they are in the graph, for views and propagation, which
-            weight columns first; default ``features``.
-        learned: from another graph; default: learned from this graph.
-        columns_weighted: whether the columns of ``unscaled`` have weights already.
+        source: the features of the graph.
+        nodes: the nodes.
+        scale: scales rows of features as the method needs them.
     """
 
-    nodes: Nodes = slice(None)
-    """The positions of the nodes of this object in the whole graph."""
+    def __init__(self, source: GraphFeatures, nodes: Nodes, scale: Scale = unscaled) -> None:
+        self.source, self.nodes, self.scale = source, nodes, scale
 
-    complete = True
-    """Whether all nodes of the graph are here; else a sample."""
+    def at(self, nodes: Nodes) -> NodeRows:
+        """The same of other nodes of the graph."""
+        return NodeRows(self.source, nodes, self.scale)
+
+    @cached_property
+    def x(self) -> Features:
+        """``(m, d)`` features."""
+        return self.features_by(self.scale)
+
+    def features_by(self, scale: Scale) -> Features:
+        """``(m, d)`` features, scaled by another method."""
+        return to_features(scale(self.source.rows(self.nodes)), self.source.device)
+
+    def scaled_by(self, scale: Scale) -> NodeTensors:
+        """The same nodes with features scaled by another method; the rest is shared."""
+        return cast("NodeTensors", OtherFeatures(self, scale))
+
+    @property
+    def adjacency(self) -> SparseMatrix:
+        """Their edges."""
+        raise ValueError("networks that use edges need all nodes of a graph at once")
+
+    @cached_property
+    def propagated(self) -> dict[str, Tensor]:
+        """Blocks of features by number of hops, ``(m, k)`` each."""
+        return self.source.propagated(self.nodes)
+
+    def propagated_by(self, propagation: Propagation) -> dict[str, Tensor]:
+        """The same, computed as on another graph."""
+        if propagation.equals(self.source.propagation):
+            return self.propagated
+        return self.source.propagated(self.nodes, propagation)
+
+    @cached_property
+    def views(self) -> Sequence[Views]:
+        """18 versions of the smoothed features for EM: ``views[i]`` holds those of filter i."""
+
+        def compute(number: int) -> Views:
+            return self.source.views(self.nodes, number)
+
+        count = self.source.num_nodes if isinstance(self.nodes, slice) else len(self.nodes)
+        if count > ROWS:
+            return OneFilterAtATime(compute)
+        return [compute(number) for number in range(len(FILTERS))]
+
+
+class GraphTensors(NodeRows):
+    """All nodes of a graph with their edges, or a sample of them, as methods read it.
+
+    All runs and replicas share one instance; :meth:`of` creates that of a whole graph.
+
+    Args:
+        source: the features of the whole graph.
+        scale: scales rows of features as the method needs them.
+        adjacency: ``(m, m)`` the edges; in a sample, those from chosen nodes to some neighbors.
+        nodes: positions of the nodes of a sample in the graph; default all nodes.
+        chosen: ``(m,)`` bool, nodes of a sample that are not only neighbors of others.
+        neighbor_factor: ``(m,)`` number of neighbors of each node in the graph divided by those in
+            the sample.
+    """
 
     def __init__(
         self,
+        source: GraphFeatures,
+        scale: Scale,
+        adjacency: SparseMatrix,
+        nodes: Tensor | None = None,
+        chosen: NDArray[np.bool_] | None = None,
+        neighbor_factor: Tensor | float = 1.0,
+    ) -> None:
+        super().__init__(source, slice(None) if nodes is None else nodes, scale)
+        self._adjacency, self.neighbor_factor = adjacency, neighbor_factor
+        self.positions = np.arange(source.num_nodes) if nodes is None else nodes.numpy()
+        self.chosen = np.ones(len(self.positions), dtype=bool) if chosen is None else chosen
+        self._similar: dict[int, SimilarNodes] = {}
+
+    @classmethod
+    def of(
+        cls,
         features: FeatureMatrix,
         adjacency: sp.csr_array,
         device: torch.device | str = "cpu",
-        unscaled: FeatureMatrix | None = None,
-        learned: Learned | None = None,
+        scale: Scale = unscaled,
+        *,
         columns_weighted: bool = False,
-    ) -> None:
-        self._learned, self._columns_weighted = learned, columns_weighted
-        self.features = features if unscaled is None else unscaled
-        self.x: Features = to_features(features, device)
-        same = unscaled is None or unscaled is features
-        self.unscaled = self.x if same else to_features(unscaled, device)
-        self.matrix = adjacency
-        self.adjacency = SparseMatrix.from_scipy(adjacency, device)
-        self._similar: dict[int, SimilarNodes] = {}
+        learned: Learned | None = None,
+    ) -> GraphTensors:
+        """All nodes of a graph in memory; arguments as of :class:`GraphFeatures`."""
+        source = GraphFeatures(
+            features,
+            adjacency,
+            Workspace(None, MOST_AT_ONCE, device),
+            device,
+            columns_weighted=columns_weighted,
+            learned=learned,
+        )
+        return cls(source, scale, SparseMatrix.from_scipy(adjacency, device))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without what is computed: another process reads it from the files of the graph."""
+        nodes = None if self.complete else self.nodes
+        parts = self.source, self.scale, self.adjacency, nodes, self.chosen, self.neighbor_factor
+        return GraphTensors, parts
+
+    @property
+    def complete(self) -> bool:
+        """Whether all nodes of the graph are here; else a sample."""
+        return isinstance(self.nodes, slice)
 
     @property
     def device(self) -> torch.device:
         return self.adjacency.values.device
 
-    def features_by(self, scale: Scale) -> Features:
-        """``(n, d)`` features, scaled by another method."""
-        return to_features(scale(self.features), self.device)
-
-    def scaled_by(self, scale: Scale) -> GraphTensors:
-        """The same nodes with features scaled by another method; the rest is shared."""
-        return cast(GraphTensors, OtherFeatures(self, scale))
+    @property
+    def adjacency(self) -> SparseMatrix:
+        return self._adjacency
 
     @cached_property
     def normalized(self) -> SparseMatrix:
-        """``D^-1/2 (A + I) D^-1/2``."""
-        return normalize_adjacency(self.adjacency)
+        """``D^-1/2 (A + I) D^-1/2``; in a sample, some entries of it, without its diagonal."""
+        if self.complete:
+            return normalize_adjacency(self.adjacency)
+        scale = self.source.neighbors.scale[self.nodes].squeeze(1)
+        pattern = self.adjacency.pattern
+        ends = scale[pattern.rows] * scale[pattern.indices]
+        return self.adjacency.with_values(self.adjacency.values * ends)
 
-    @cached_property
-    def views(self) -> Sequence[Views]:
-        """18 versions of the smoothed features for EM: ``views[i]`` holds those of filter i."""
-        return self._viewed[1]
-
-    @cached_property
-    def _viewed(self) -> tuple[ViewBases, Sequence[Views]]:
-        learned = self._learned.views if self._learned else None
-        if learned is None:
-            return learn_views(self.unscaled, self.normalized, self._columns_weighted)
-        return learned, learned(self.unscaled, self.normalized)
-
-    @cached_property
-    def propagation(self) -> Propagation:
-        """How features by number of hops are computed."""
-        if self._learned is not None:
-            return self._learned.propagation
-        return Propagation.fit(
-            self.unscaled, self.adjacency, self.normalized, self._columns_weighted
-        )
-
-    @property
-    def learned(self) -> Learned:
-        """What other graphs need so that their features mean the same."""
-        return Learned(self.propagation, self._viewed[0])
-
-    @cached_property
-    def propagated(self) -> dict[str, Tensor]:
-        """Blocks of features by number of hops."""
-        return self.propagation(self.unscaled, self.adjacency, self.normalized)
-
-    def propagated_by(self, propagation: Propagation) -> dict[str, Tensor]:
-        """Blocks of features by number of hops, computed as on another graph."""
-        if propagation.equals(self.propagation):
-            return self.propagated
-        return propagation(self.unscaled, self.adjacency, self.normalized)
+    def scaled_by(self, scale: Scale) -> GraphTensors:
+        """The same nodes with features scaled by another method; the rest is shared."""
+        return cast("GraphTensors", OtherFeatures(self, scale))
 
     def similar_nodes(self, count: int) -> SimilarNodes:
         """The ``count`` most similar nodes of any node."""
@@ -171,12 +218,15 @@ class GraphTensors:
 
     def in_graph(self, labels: Tensor) -> Tensor:
         """Labels ``(R, m)`` of the nodes of this object as ``(R, n)`` labels of the graph."""
-        return labels
+        if self.complete:
+            return labels
+        found = labels.new_full((len(labels), self.source.num_nodes), -1)
+        found[:, self.nodes] = labels
+        return found
 
-    @property
-    def neighbor_factor(self) -> Tensor | float:
-        """``(m,)`` number of neighbors of each node divided by those that are here."""
-        return 1.0
+    def prepare(self) -> None:
+        """Compute the matrices that every fit reads."""
+        _ = self.source.bases, self.propagated
 
     def smooth(self, values: NodeFunction, by: Filter, name: str) -> NodeFunction:
         """Smooth values over the graph.
@@ -189,8 +239,61 @@ class GraphTensors:
         Returns:
             function that returns the smoothed values of nodes.
         """
-        smoothed = by(self.normalized, values(self))
-        return lambda nodes: smoothed[:, nodes.nodes]
+        source = self.source
+        fits, _, columns = values(self.at(slice(0, 1))).shape
+
+        def wide(nodes: slice) -> Tensor:
+            return values(self.at(nodes)).transpose(0, 1).flatten(1)
+
+        shape = source.num_nodes, fits * columns
+        smoothed = source.smooth_by([by], name, shape, wide, means=False, title="labels")[by]
+
+        def rows(nodes: NodeTensors) -> Tensor:
+            own = source.rows_of(smoothed, nodes.nodes)
+            return own.view(-1, fits, columns).transpose(0, 1)
+
+        return rows
+
+
+def draw_sample(source: GraphFeatures, chosen: NDArray[np.int64], scale: Scale) -> GraphTensors:
+    """Some nodes of a graph, with some neighbors of each.
+
+    Args:
+        source: the features of the graph.
+        chosen: nodes, sorted.
+        scale: scales rows of features as the method needs them.
+    """
+    rng = np.random.default_rng(len(chosen))
+    indptr, indices = source.adjacency.indptr, source.adjacency.indices
+    start, count = indptr[chosen], np.diff(indptr)[chosen]
+    kept = np.minimum(count, NEIGHBORS)
+    owner = np.repeat(np.arange(len(chosen)), kept)
+    place = np.arange(len(owner)) - np.repeat(np.cumsum(kept) - kept, kept)
+    # One neighbor from each of equally long parts of the list.
+    share = (place + rng.random(len(owner))) / np.repeat(kept, kept)
+    entries = start[owner] + (share * count[owner]).astype(np.int64)
+    neighbors, weights = indices[entries], source.adjacency.data[entries]
+    nodes, position = np.unique(np.concatenate([chosen, neighbors]), return_inverse=True)
+    rows, columns = position[owner], position[len(chosen) :]
+    counts = np.zeros(len(nodes) + 1, dtype=np.int64)
+    np.add.at(counts, rows + 1, 1)
+    by_row = np.argsort(rows, kind="stable")
+    pattern = Pattern(
+        torch.tensor(np.cumsum(counts), device=source.device),
+        torch.tensor(columns[by_row].astype(np.int64), device=source.device),
+        len(nodes),
+    )
+    ordered = torch.tensor(weights[by_row].astype(np.float32), device=source.device)
+    factor = np.ones(len(nodes), dtype=np.float32)
+    factor[position[: len(chosen)]] = count / np.maximum(kept, 1)
+    return GraphTensors(
+        source,
+        scale,
+        SparseMatrix(pattern, ordered),
+        torch.from_numpy(nodes),
+        np.isin(nodes, chosen),
+        torch.tensor(factor, device=source.device),
+    )
 
 
 class OtherFeatures:

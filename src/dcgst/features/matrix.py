@@ -245,10 +245,16 @@ class Workspace:
     Args:
         folder: for files; None keeps all matrices in memory.
         columns: number of columns that are computed at a time.
+        device: where matrices in memory are kept.
     """
 
-    def __init__(self, folder: Path | None = None, columns: int = 16) -> None:
-        self.folder, self.columns = folder, columns
+    def __init__(
+        self,
+        folder: Path | None = None,
+        columns: int = AT_ONCE_IN_MEMORY,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.folder, self.columns, self.device = folder, columns, torch.device(device)
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
 
@@ -271,7 +277,7 @@ class Workspace:
         ranges = list(row_ranges(shape[0]))
         rows = counted(f"computation of {title}", ranges)
         if self.folder is None:
-            blocks = [torch.empty(shape[0], width) for width in widths]
+            blocks = [torch.empty(shape[0], width, device=self.device) for width in widths]
             for nodes in rows:
                 for block, part in zip(blocks, torch.split(compute(nodes), widths, 1), strict=True):
                     block[nodes] = part  # from any device
@@ -323,7 +329,7 @@ class Workspace:
         for block in source.columns():
             results = operation(neighbors, block.to(neighbors.device), task.advance)
             for own, result in zip(kept, results, strict=True):
-                own.append(result.clone().cpu())
+                own.append(result.clone().to(self.device))
         return [Matrix(source.shape, own, source.widths) for own in kept]
 
     def find(self, names: Sequence[str], shape: tuple[int, int]) -> list[Matrix] | None:

@@ -92,7 +92,12 @@ class Neighbors(ByReference):
 
     @cached_property
     def _stored_edges(self) -> list[tuple[slice, EdgeTensors]]:
-        """The edges on a GPU with enough memory; empty if they are read again in every step."""
+        """The edges of a small graph, and those on a GPU with enough memory.
+
+        It is empty if they are read again in every step.
+        """
+        if len(self.ranges) == 1:
+            return [(nodes, self._read_edges(nodes)) for nodes in self.ranges]
         needed = self.adjacency.indices.nbytes + self.weighted * self.adjacency.data.nbytes
         if self.device.type == "cpu" or needed > SHARE_FOR_EDGES * free_memory(self.device):
             return []

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from dcgst.features.columns import ColumnWeights, times
 from dcgst.features.normalize import Features, unit_rows
-from dcgst.features.smoothing import Basis, Filter, Smoother
-from dcgst.features.sparse import SparseMatrix, spmm
+from dcgst.features.smoothing import Filter
 
 HOPS = ("0 hops", "1 hop", "2 hops", "3 hops")
 PAGERANK = "PageRank"
@@ -60,39 +59,6 @@ class Propagation:
             degree=torch.tensor([0.0, 1.0]),
         )
 
-    @classmethod
-    def fit(
-        cls,
-        x: Features,
-        adjacency: SparseMatrix,
-        normalized: SparseMatrix,
-        columns_weighted: bool = False,
-    ) -> Propagation:
-        """Learn weights, projection and means from a graph.
-
-        Args:
-            x: ``(n, d)`` features.
-            adjacency: ``(n, n)``.
-            normalized: ``(n, n)`` symmetrically normalized adjacency with self-loops.
-            columns_weighted: whether the columns have weights already.
-        """
-        weights = ColumnWeights.of(x, columns_weighted)
-        weighted, smoother = unit_rows(weights(x)), Smoother(normalized)
-        directions = smoother.directions(weighted, NO_SMOOTHING)
-        reduced = smoother.center(times(weighted, directions))
-        right = Basis.fit([(reduced, smoother.connected)], DIMENSIONS).right
-        # A graph with fewer nodes than dimensions has fewer components.
-        missing = min(DIMENSIONS, x.shape[1]) - right.shape[1]
-        projection = F.pad(directions @ right, (0, missing))
-        projected = times(weighted, projection)
-        offset = (projected - smoother.center(projected)).mean(0)
-        size = _degrees(adjacency).log1p()
-        degree = torch.stack([size.mean(), size.std(correction=0).clamp_min(1e-12)])
-        found = cls(weights.factor, weights.center, projection, offset, offset, degree)
-        blocks = found.propagate(x, adjacency, normalized)
-        means = torch.stack([block.mean(0) for block in blocks])
-        return cls(weights.factor, weights.center, projection, offset, means, degree)
-
     def equals(self, other: Propagation) -> bool:
         """Whether another graph's blocks would be computed in the same way."""
         return all(
@@ -118,29 +84,3 @@ class Propagation:
         }
         mean, std = self.degree
         return {**blocks, DEGREE: (degrees.log1p() - mean) / std}
-
-    def propagate(
-        self, x: Features, adjacency: SparseMatrix, normalized: SparseMatrix
-    ) -> list[Tensor]:
-        """``(n, k)`` means of the projected features by hops, and their PageRank means."""
-        reduced = self.project(x)
-        degrees = _degrees(adjacency).clamp_min(1e-12)
-        blocks = [reduced]
-        for _ in HOPS[1:]:
-            blocks.append(spmm(adjacency, blocks[-1]) / degrees)
-        row_sums = SMOOTH(normalized, torch.ones_like(degrees))
-        return [*blocks, SMOOTH(normalized, reduced) / row_sums]
-
-    def __call__(
-        self, x: Features, adjacency: SparseMatrix, normalized: SparseMatrix
-    ) -> dict[str, Tensor]:
-        """Blocks by name, each ``(n, k)`` with rows of length one after centering, or ``(n, 1)``.
-
-        Arguments as in :meth:`fit`.
-        """
-        return self.normalize(self.propagate(x, adjacency, normalized), _degrees(adjacency))
-
-
-def _degrees(adjacency: SparseMatrix) -> Tensor:
-    ones = torch.ones(adjacency.shape[0], 1, device=adjacency.values.device)
-    return spmm(adjacency, ones)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dcgst.features.columns import MOST_COLUMNS, ColumnWeights, leading_directions, times
+from dcgst.features.columns import ColumnWeights
 from dcgst.features.linalg import eigh
-from dcgst.features.normalize import Features, unit_rows
 from dcgst.features.sparse import SparseMatrix, spmm
 
 
@@ -48,72 +46,6 @@ between neighbors is lost by smoothing anyway."""
 
 SMALLEST_VALUE = 1e-5
 """Components whose singular value is less than this part of the largest are zero."""
-
-
-class Smoother:
-    """Smoothing of features over a graph, with averaged rows and centered columns.
-
-    Each row is divided by the smoothed constant one, so that it is a weighted mean of features and
-    does not depend on the degrees.
-
-    Args:
-        operator: ``(n, n)`` normalized adjacency, symmetric.
-    """
-
-    def __init__(self, operator: SparseMatrix) -> None:
-        self.operator = operator
-        self.row_sums: dict[Filter, Tensor] = {}
-
-    def means(self, z: Tensor, by: Filter) -> Tensor:
-        """``(n, k)`` weighted means over the nodes around each node."""
-        return by(self.operator, z) / self.sums(by)
-
-    def smooth(self, z: Tensor, by: Filter) -> Tensor:
-        """``(n, k)`` smoothed and centered."""
-        return self.center(self.means(z, by))
-
-    def transposed(self, z: Tensor, by: Filter) -> Tensor:
-        """The transpose of :meth:`smooth`, applied to ``(n, k)`` with connected rows only."""
-        return by(self.operator, self.center(z) * self.connected / self.sums(by))
-
-    def center(self, z: Tensor) -> Tensor:
-        return z - (self.connected * z).sum(0) / self.connected.sum()
-
-    def sums(self, by: Filter) -> Tensor:
-        """``(n, 1)`` the smoothed constant one."""
-        if by not in self.row_sums:
-            ones = torch.ones(self.operator.shape[0], 1, device=self.operator.values.device)
-            self.row_sums[by] = by(self.operator, ones)
-        return self.row_sums[by]
-
-    @cached_property
-    def connected(self) -> Tensor:
-        """``(n, 1)`` one for nodes with neighbors; for all nodes if none has.
-
-        The others do not influence the components: without features in common, each would be a
-        component of its own.
-        """
-        pattern = self.operator.pattern
-        between = pattern.rows[pattern.rows != pattern.indices]
-        found = torch.bincount(between, minlength=self.operator.shape[0]) > 0
-        found = found if bool(found.any()) else ~found
-        return found[:, None].to(self.operator.values.dtype)
-
-    def directions(self, x: Features, by: Filter) -> Tensor:
-        """``(d, k)`` directions of most variance after smoothing, all if d is small."""
-        n, columns = x.shape
-        if columns <= MOST_COLUMNS:
-            return torch.eye(columns, device=self.operator.values.device)
-        return leading_directions(
-            x,
-            min(MOST_COLUMNS, n),
-            lambda z: self.connected * self.smooth(z, by),
-            lambda z: self.transposed(z, by),
-        )
-
-    def reduce(self, x: Features, by: Filter = REDUCE_BY) -> Tensor:
-        """``(n, k)`` dense features with at most :data:`MOST_COLUMNS` columns."""
-        return times(x, self.directions(x, by))
 
 
 @dataclass(frozen=True)
@@ -193,26 +125,6 @@ class ViewBases:
     directions: Sequence[Tensor]
     bases: Sequence[Sequence[Basis]]
 
-    def __call__(self, x: Features, operator: SparseMatrix) -> Sequence[Views]:
-        """For each filter, views of both versions in all shapes.
-
-        Args:
-            x: ``(n, d)`` features.
-            operator: ``(n, n)`` normalized adjacency, symmetric.
-        """
-        smoother = Smoother(operator)
-        reduced = [
-            times(version, own)
-            for version, own in zip(_versions(x, self.weights), self.directions, strict=True)
-        ]
-
-        def views_by(number: int) -> Views:
-            bases, by = self.bases[number], FILTERS[number]
-            smoothed = (smoother.means(z, by) for z in reduced)
-            return views_of(bases, [b.scores(z) for b, z in zip(bases, smoothed, strict=True)])
-
-        return OneFilterAtATime(views_by)
-
 
 class OneFilterAtATime(Sequence[Views]):
     """Views of many nodes: those of the filter that was asked for last are kept.
@@ -237,31 +149,6 @@ class OneFilterAtATime(Sequence[Views]):
         return self.last
 
 
-def learn_views(
-    x: Features, operator: SparseMatrix, columns_weighted: bool = False
-) -> tuple[ViewBases, list[Views]]:
-    """Learn how to compute views, and the views of the same graph.
-
-    Args:
-        x: ``(n, d)`` features.
-        operator: ``(n, n)`` normalized adjacency, symmetric.
-        columns_weighted: whether the columns have weights already.
-    """
-    smoother, weights = Smoother(operator), ColumnWeights.of(x, columns_weighted)
-    versions = _versions(x, weights)
-    directions = [smoother.directions(version, REDUCE_BY) for version in versions]
-    reduced = [times(version, own) for version, own in zip(versions, directions, strict=True)]
-    learned: list[list[Basis]] = []
-    views: list[Views] = []
-    for by in FILTERS:
-        smoothed = [smoother.means(z, by) for z in reduced]
-        bases = [Basis.fit([(z, smoother.connected)], DIMENSIONS) for z in smoothed]
-        scores = [basis.scores(z) for basis, z in zip(bases, smoothed, strict=True)]
-        learned.append(bases)
-        views.append(views_of(bases, scores))
-    return ViewBases(weights, directions, learned), views
-
-
 def views_of(bases: Sequence[Basis], scores: Sequence[Tensor]) -> Views:
     """Views of features smoothed by one filter, in all shapes.
 
@@ -274,8 +161,3 @@ def views_of(bases: Sequence[Basis], scores: Sequence[Tensor]) -> Views:
         for basis, own in zip(bases, scores, strict=True)
         for shape in SHAPES
     ]
-
-
-def _versions(x: Features, weights: ColumnWeights) -> list[Features]:
-    """Weighted and plain features, rows of length one."""
-    return [unit_rows(weights(x)), unit_rows(x)]

@@ -16,11 +16,11 @@ from torch import Tensor
 
 from dcgst.errors import InputError, option
 from dcgst.evaluate.quality import holm
-from dcgst.features.components import LARGE, smoothed_components
+from dcgst.features.components import smoothed_components
 from dcgst.features.neighbors import Neighbors
 from dcgst.graph import UNKNOWN, FeatureMatrix, Graph
 from dcgst.methods.result import AGREEMENT, LEFT_OUT
-from dcgst.runs import Run
+from dcgst.methods.sampling import LARGE
 from dcgst.shift.cmd import CMDFrom
 from dcgst.shift.concentration import concentration
 from dcgst.splits import Split

@@ -141,7 +141,7 @@ class CorrectAndSmooth(NeuralMethod):
         if not graph.complete:
             return lambda nodes: own(nodes).softmax(-1)
         proba = own(graph).softmax(-1)
-        return lambda _: proba
+        return lambda nodes: proba[:, nodes.nodes]
 
     def correct(
         self, graph: GraphTensors, model: NodeFunction, given: NodeFunction, name: str = ""

@@ -10,8 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from dcgst.errors import InputError
-from dcgst.features.graph_sample import draw_sample
-from dcgst.features.graph_tensors import GraphTensors, NodeTensors
+from dcgst.features.graph_tensors import GraphTensors, NodeTensors, draw_sample
 from dcgst.features.matrix import empty
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.memory import forget
@@ -82,7 +81,7 @@ def _predict_in_blocks(
         torch.no_grad(),
         open_large(method, graph, RESERVED, learned=result.learned) as large,
     ):
-        sample = draw_sample(large, labeled)
+        sample = draw_sample(large, labeled, method.scale_features)
         known = np.where(sample.chosen, labels[sample.positions], UNKNOWN)
         problem = Problem.build(sample, known[None], num_classes)
         models = method.models_on(result, problem)
@@ -93,13 +92,13 @@ def _predict_in_blocks(
 
         mean = empty((graph.num_nodes, num_classes), large.workspace.folder)
         for part in counted("prediction", list(large.ranges())):
-            nodes = large.rows(part)
+            nodes = sample.at(part)
             mean[part] = np.mean([predict_rows(model, nodes) for model in models], axis=0)
             forget(mean)
         pool = labels == UNKNOWN
         if not method.calibrated or len(models) == 1:
             return mean
-        rows = large.rows(torch.from_numpy(confidence_rows(pool)))
+        rows = sample.at(torch.from_numpy(confidence_rows(pool)))
         each = [predict_rows(model, rows) for model in models]
         return scale_confidence(mean, each, pool)
 
@@ -128,8 +127,9 @@ def tensors_for(method: Method, result: Result, graph: Graph) -> GraphTensors:
         device = learned.propagation.factor.device
     elif result.models:
         device = next(result.models[0].parameters()).device
-    scaled = method.scale_features(graph.features)
-    return GraphTensors(scaled, graph.adjacency, device, graph.features, learned)
+    return GraphTensors.of(
+        graph.features, graph.adjacency, device, method.scale_features, learned=learned
+    )
 
 
 def check_features(result: Result, graph: Graph) -> None:

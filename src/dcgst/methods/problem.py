@@ -172,7 +172,7 @@ class Problem:
     def trust(self) -> Tensor:
         """``(R,)`` how representative the training labels look, from zero to one."""
         labeled = self.graph.in_graph(self.train_labels) >= 0
-        found = concentration(labeled.numpy(force=True), self.graph.matrix)
+        found = concentration(labeled.numpy(force=True), self.graph.source.adjacency)
         return representativeness(found).to(self.device)
 
     def train_on_validation(self) -> Problem:

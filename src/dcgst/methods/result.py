@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dcgst.errors import InputError
-from dcgst.features.graph_tensors import Learned
+from dcgst.features.graph_features import Learned
 from dcgst.features.matrix import row_ranges
 from dcgst.graph.references import ByReference
 from dcgst.memory import forget
@@ -364,7 +364,8 @@ def with_predictors(
     """
     if model is None:
         return list(results)
-    learned = problem.graph.learned if views else Learned(problem.graph.propagation)
+    source = problem.graph.source
+    learned = source.learned if views else Learned(source.propagation)
     results = with_row_model(results, model, problem)
     return [
         dataclasses.replace(result, predictors=(model.select(fit),), learned=learned)

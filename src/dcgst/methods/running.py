@@ -337,12 +337,11 @@ def fit_chunks(
     """
     if not fits_sample(method, graph, len(split)):
         device = resolve_device(method.device)
-        features = method.scale_features(graph.features)
-        tensors = GraphTensors(
-            features,
+        tensors = GraphTensors.of(
+            graph.features,
             graph.adjacency,
             device,
-            graph.features,
+            method.scale_features,
             columns_weighted=graph.columns_weighted,
         )
         jobs = Jobs(method, tensors, graph.labels, graph.class_names, split)

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcgst.features.columns import MOST_COLUMNS
-from dcgst.features.graph_sample import NEIGHBORS, GraphSample, draw_sample
-from dcgst.features.graph_tensors import Learned
-from dcgst.features.large_graph import LargeGraph
+from dcgst.features.graph_features import GraphFeatures, Learned
+from dcgst.features.graph_tensors import NEIGHBORS, GraphTensors, draw_sample
 from dcgst.features.matrix import new_file, open_workspace
 from dcgst.features.propagation import DIMENSIONS, HOPS
 from dcgst.features.smoothing import FILTERS
@@ -49,7 +48,7 @@ LABEL_MATRICES = 3
 @contextmanager
 def sample_of(
     method: Method, graph: Graph, split: Split, checkpoint: Path | None, *, prepared: bool = False
-) -> Iterator[GraphSample]:
+) -> Iterator[GraphTensors]:
     """A sample of the nodes of a large graph, with all or many of the given labels.
 
     Args:
@@ -63,7 +62,7 @@ def sample_of(
     reserved = _fit_memory(chosen.size, graph)
     folder = checkpoint and checkpoint / "matrices"
     with open_large(method, graph, reserved, folder=folder, prepared=prepared) as large:
-        yield draw_sample(large, chosen)
+        yield draw_sample(large, chosen, method.scale_features)
 
 
 @contextmanager
@@ -75,7 +74,7 @@ def open_large(
     folder: Path | None = None,
     prepared: bool = False,
     learned: Learned | None = None,
-) -> Iterator[LargeGraph]:
+) -> Iterator[GraphFeatures]:
     """A graph whose features are propagated in blocks.
 
     Args:
@@ -97,7 +96,15 @@ def open_large(
         device=device,
         reserved=reserved,
     ) as workspace:
-        yield LargeGraph(graph, method.scale_features, workspace, device, learned)
+        yield GraphFeatures(
+            graph.features,
+            graph.adjacency,
+            workspace,
+            device,
+            weighted=graph.weighted,
+            columns_weighted=graph.columns_weighted,
+            learned=learned,
+        )
 
 
 def _fit_memory(chosen: int, graph: Graph) -> int:
@@ -113,7 +120,7 @@ def _columns(graph: Graph) -> int:
     return smoothed + by_hops + LABEL_MATRICES * graph.num_classes
 
 
-def restrict(split: Split, sample: GraphSample) -> Split:
+def restrict(split: Split, sample: GraphTensors) -> Split:
     """The split of the nodes of a sample; nodes that are only neighbors have no role."""
     nodes = sample.positions
     train, val, pool = (
@@ -166,7 +173,7 @@ def _some_of_each_class(
 
 
 def predict_all(
-    sample: GraphSample,
+    sample: GraphTensors,
     fit: Callable[[], Sequence[Result]],
     runs: Sequence[Split],
     graph: Graph,
@@ -183,20 +190,20 @@ def predict_all(
         graph: the whole graph.
         checkpoint: where the results are stored; its prefix names the file of probabilities.
     """
-    ranges = list(sample.graph.ranges())
+    ranges = list(sample.source.ranges())
     shape = len(runs), graph.num_nodes, graph.num_classes
-    files = _Probabilities(sample.graph.workspace.folder, checkpoint.prefix)
+    files = _Probabilities(sample.source.workspace.folder, checkpoint.prefix)
     proba, done = files.open(shape)
 
     def compute() -> list[Result]:
         results = fit()
         model = results[0].row_model
         assert model is not None
-        _fill(proba, sample.graph, model, ranges, done, files)
+        _fill(proba, sample, model, ranges, done, files)
         return [dataclasses.replace(result, row_model=None) for result in results]
 
     # Stored when all nodes are predicted; what is stored is of the size of the sample.
-    found = stored(checkpoint, RESULTS, compute, sample.graph.device, reuse=done == len(ranges))
+    found = stored(checkpoint, RESULTS, compute, sample.source.device, reuse=done == len(ranges))
     return [
         _expand(result, own, sample, run, graph.labels)
         for result, own, run in zip(found, proba, runs, strict=True)
@@ -205,7 +212,7 @@ def predict_all(
 
 def _fill(
     proba: NDArray[np.float32],
-    large: LargeGraph,
+    sample: GraphTensors,
     model: RowModel,
     ranges: Sequence[slice],
     done: int,
@@ -214,7 +221,7 @@ def _fill(
     """Predict the ranges of nodes that are not done yet."""
     task = Task("prediction", len(ranges))
     task.advance(done)
-    predicted = _predictions(large, model, ranges[done:])
+    predicted = _predictions(sample, model, ranges[done:])
     for position, part in enumerate(ranges[done:], done + 1):
         proba[:, part] = next(predicted)
         forget(proba)
@@ -256,36 +263,36 @@ class _Probabilities:
 
 
 def _predictions(
-    large: LargeGraph, model: RowModel, ranges: Sequence[slice]
+    sample: GraphTensors, model: RowModel, ranges: Sequence[slice]
 ) -> Iterator[NDArray[np.float32]]:
     """``(R, m, C)`` probabilities of each range of nodes; on a cluster, each is a task."""
     cluster = current_cluster()
-    if cluster is None or large.workspace.folder is None:
-        return (_predict_range(large, model, part) for part in ranges)
-    shared = cluster.share((large, model))
+    if cluster is None or sample.source.workspace.folder is None:
+        return (_predict_range(sample, model, part) for part in ranges)
+    shared = cluster.share((sample, model))
     return cluster.map_in_order(_predict_shared, [(shared, part) for part in ranges])
 
 
 def _predict_shared(
-    shared: Shared[tuple[LargeGraph, RowModel]], nodes: slice
+    shared: Shared[tuple[GraphTensors, RowModel]], nodes: slice
 ) -> NDArray[np.float32]:
     return _predict_range(*shared.get(), nodes)
 
 
-def _predict_range(large: LargeGraph, model: RowModel, nodes: slice) -> NDArray[np.float32]:
-    found: NDArray[np.float32] = model(large.rows(nodes)).exp().numpy(force=True)
+def _predict_range(sample: GraphTensors, model: RowModel, nodes: slice) -> NDArray[np.float32]:
+    found: NDArray[np.float32] = model(sample.at(nodes)).exp().numpy(force=True)
     return found
 
 
 def _expand(
     result: Result,
     proba: NDArray[np.float32],
-    sample: GraphSample,
+    sample: GraphTensors,
     run: Split,
     labels: NDArray[np.int64],
 ) -> Result:
     """The result of the whole graph, whose probabilities are in ``proba``."""
-    count = sample.graph.num_nodes
+    count = sample.source.num_nodes
     nodes = sample.positions[sample.chosen]
     proba[nodes] = result.proba[sample.chosen]
     given = np.where(run.given[0], labels, UNKNOWN)

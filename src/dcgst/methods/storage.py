@@ -14,7 +14,7 @@ from torch import Tensor
 
 from dcgst.errors import InputError
 from dcgst.features.columns import ColumnWeights
-from dcgst.features.graph_tensors import Learned
+from dcgst.features.graph_features import Learned
 from dcgst.features.propagation import Propagation
 from dcgst.features.smoothing import Basis, ViewBases
 from dcgst.nn.backbones import Backbone

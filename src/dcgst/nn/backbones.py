@@ -500,7 +500,7 @@ class SIGNBackbone(MLPBackbone):
         self._store(Propagation.empty(self.num_features))
 
     def adapt(self, graph: GraphTensors) -> None:
-        self._store(graph.propagation)
+        self._store(graph.source.propagation)
 
     def inputs(self, graph: NodeTensors) -> Tensor:
         tensors = {field.name: getattr(self, field.name) for field in fields(Propagation)}

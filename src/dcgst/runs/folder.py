@@ -34,7 +34,7 @@ from torch import Tensor
 
 from dcgst.errors import InputError, UnregisteredError, WriteError, option
 from dcgst.evaluate.calibration import Calibration
-from dcgst.features.graph_tensors import Learned
+from dcgst.features.graph_features import Learned
 from dcgst.features.matrix import row_ranges
 from dcgst.files import TEMPORARY, replacing, rows_to_csv, write_bytes, write_text
 from dcgst.graph import UNKNOWN, Graph

@@ -1,10 +1,10 @@
-"""Graphs of any size: propagation in blocks of columns, prediction in blocks of rows."""
+"""Features of a graph of any size, propagated over it in blocks of columns and rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,99 +12,65 @@ import torch
 from torch import Tensor
 
 from dcgst.features.columns import MOST_COLUMNS, ColumnWeights, leading_directions, times
-from dcgst.features.graph_tensors import Learned, NodeFunction, NodeTensors, OtherFeatures, Scale
-from dcgst.features.matrix import Matrix, Means, Nodes, Smoothing, Workspace, row_ranges
+from dcgst.features.matrix import ROWS, Matrix, Means, Nodes, Smoothing, Workspace, row_ranges
 from dcgst.features.neighbors import Neighbors
 from dcgst.features.normalize import Features, to_features, unit_rows
-from dcgst.features.propagation import DIMENSIONS, HOPS, SMOOTH, Propagation
+from dcgst.features.propagation import DIMENSIONS, HOPS, NO_SMOOTHING, SMOOTH, Propagation
 from dcgst.features.smoothing import DIMENSIONS as VIEW_DIMENSIONS
-from dcgst.features.smoothing import FILTERS, Basis, Filter, ViewBases, Views, views_of
-from dcgst.features.sparse import SparseMatrix
-from dcgst.graph import Graph
+from dcgst.features.smoothing import FILTERS, REDUCE_BY, Basis, Filter, ViewBases, Views, views_of
+from dcgst.graph import FeatureMatrix
 from dcgst.graph.references import ByReference
 from dcgst.memory import forget
 
+SAMPLE_FOR_DIRECTIONS = 20_000
+"""Rows of a large graph from which the directions of most variance of features are computed."""
 
-class LargeRows:
-    """What models read of some nodes of a large graph, read when it is needed.
 
-    Args:
-        graph: the graph.
-        nodes: the nodes.
+@dataclass(frozen=True)
+class Learned:
+    """What is learned from the features of a graph, so that those of others mean the same.
+
+    Attributes:
+        propagation: how features by number of hops are computed.
+        views: how views for EM are computed; None if no model reads them.
     """
 
-    def __init__(self, graph: LargeGraph, nodes: Nodes) -> None:
-        self.graph, self.nodes = graph, nodes
-
-    @cached_property
-    def x(self) -> Features:
-        return self.features_by(self.graph.scale)
-
-    def features_by(self, scale: Scale) -> Features:
-        """Features, scaled by another method."""
-        return self.graph.feature_rows(self.nodes, scale)
-
-    def scaled_by(self, scale: Scale) -> NodeTensors:
-        """The same nodes with features scaled by another method."""
-        return cast("NodeTensors", OtherFeatures(self, scale))
-
-    @property
-    def adjacency(self) -> SparseMatrix:
-        raise ValueError("networks that use edges need all nodes of a graph at once")
-
-    @cached_property
-    def propagated(self) -> dict[str, Tensor]:
-        matrices = [self.graph.rows_of(matrix, self.nodes) for matrix in self.graph.hop_matrices]
-        degrees = self.graph.neighbors.degrees[self.nodes]
-        return self.graph.propagation.normalize(matrices, degrees)
-
-    def propagated_by(self, propagation: Propagation) -> dict[str, Tensor]:
-        """The same: models are fitted to a sample of the same graph, or the graph uses theirs."""
-        return self.propagated
-
-    @cached_property
-    def views(self) -> Sequence[Views]:
-        return [self.views_by(number) for number in range(len(FILTERS))]
-
-    def views_by(self, number: int) -> Views:
-        """Views of the features smoothed by one filter."""
-        bases = self.graph.bases[number]
-        scores = [
-            basis.scores(self.graph.rows_of(matrix, self.nodes))
-            for basis, matrix in zip(bases, self.graph.smoothed[number], strict=True)
-        ]
-        return views_of(bases, scores)
+    propagation: Propagation
+    views: ViewBases | None = None
 
 
-SAMPLE_FOR_DIRECTIONS = 20_000
-"""Rows from which the directions of most variance of wide features are computed."""
+class GraphFeatures(ByReference):
+    """The features of a graph, and what is computed from them once for all methods and runs.
 
-
-class LargeGraph(ByReference):
-    """A graph whose propagated features are kept in memory if it suffices, else in files.
-
-    It computes the same as :class:`GraphTensors`, with blocks of columns and of rows.
+    Propagated features are kept in memory if it suffices, else in files.
 
     Args:
-        graph: its arrays may be memory-mapped.
-        scale: scales rows of features as the method needs them.
-        workspace: where matrices are kept.
-        device: where blocks of columns and rows are computed; the matrices are not kept there.
+        features: ``(n, d)``; as ``adjacency``, it may be memory-mapped.
+        adjacency: ``(n, n)``.
+        workspace: where matrices are kept; default in memory, on the device.
+        device: where blocks of columns and rows are computed.
+        weighted: whether any weight of an edge differs from one, if it is known.
+        columns_weighted: whether the columns of the features have weights already.
         learned: from another graph; default: learned from this graph.
     """
 
     def __init__(
         self,
-        graph: Graph,
-        scale: Scale,
-        workspace: Workspace,
+        features: FeatureMatrix,
+        adjacency: sp.csr_array,
+        workspace: Workspace | None = None,
         device: torch.device | str = "cpu",
+        *,
+        weighted: bool | None = None,
+        columns_weighted: bool = False,
         learned: Learned | None = None,
     ) -> None:
-        self._learned, self._columns_weighted = learned, graph.columns_weighted
-        self.features, self.matrix = graph.features, graph.adjacency
-        self.scale, self.workspace = scale, workspace
-        self.neighbors = Neighbors(graph.adjacency, graph.weighted, device)
+        self._learned, self._columns_weighted = learned, columns_weighted
+        self.features, self.adjacency = features, adjacency
+        self.workspace = workspace or Workspace(device=device)
+        if weighted is None:
+            weighted = bool((adjacency.data != 1).any())
+        self.neighbors = Neighbors(adjacency, weighted, device)
 
     @property
     def num_nodes(self) -> int:
@@ -118,19 +84,17 @@ class LargeGraph(ByReference):
         """All nodes, in blocks."""
         return row_ranges(self.num_nodes)
 
-    def rows(self, nodes: Nodes) -> LargeRows:
-        """What models read of some nodes."""
-        return LargeRows(self, nodes)
-
-    def feature_rows(self, nodes: Nodes, scale: Scale | None = None) -> Features:
-        """Features of some nodes."""
-        chosen = nodes.numpy() if isinstance(nodes, Tensor) else nodes
-        rows = self.features[chosen]
+    def rows(self, nodes: Nodes) -> FeatureMatrix:
+        """Features of some nodes as they are in the graph."""
+        rows: FeatureMatrix = self.features[nodes.numpy() if isinstance(nodes, Tensor) else nodes]
         if not sp.issparse(rows):
             rows = np.array(rows, dtype=np.float32)
-        found = to_features(scale(rows) if scale else rows, self.device)
         forget(self.features)
-        return found
+        return rows
+
+    def feature_rows(self, nodes: Nodes) -> Features:
+        """The same as tensors on the device."""
+        return to_features(self.rows(nodes), self.device)
 
     def rows_of(self, matrix: Matrix, nodes: Nodes) -> Tensor:
         """``(m, d)`` rows of a matrix, on the device."""
@@ -148,7 +112,7 @@ class LargeGraph(ByReference):
         if self._learned is not None:
             known = self._learned.propagation
             return ColumnWeights(known.factor, known.center)
-        return ColumnWeights.of_parts(
+        return ColumnWeights.of(
             lambda: (self.feature_rows(part) for part in self.ranges()), self._columns_weighted
         )
 
@@ -167,19 +131,54 @@ class LargeGraph(ByReference):
         """Rows of length one of the features."""
         return unit_rows(self.feature_rows(nodes))
 
-    def directions(self, rows: Callable[[Nodes], Features]) -> Tensor:
-        """``(d, k)`` directions of most variance, all if d is small."""
+    def directions(self, rows: Callable[[Nodes], Features], by: Filter = NO_SMOOTHING) -> Tensor:
+        """``(d, k)`` directions of most variance, all if d is small.
+
+        Args:
+            rows: returns features of some nodes.
+            by: the variance is that after this filter; on a large graph, that of some nodes without
+                a filter, which is faster.
+        """
         columns = self.features.shape[1]
         if columns <= MOST_COLUMNS:
             return torch.eye(columns, device=self.device)
-        return leading_directions(rows(self.some_nodes), min(MOST_COLUMNS, len(self.some_nodes)))
+        if self.num_nodes > ROWS:
+            found = rows(self.some_nodes)
+            return leading_directions(found, min(MOST_COLUMNS, len(self.some_nodes)))
+        count = min(MOST_COLUMNS, self.num_nodes)
+        return leading_directions(
+            rows(slice(None)),
+            count,
+            lambda z: self.connected * self.center(self.means(z, by)),
+            lambda z: self.transposed_means(self.connected * self.center(z), by),
+        )
+
+    def center(self, z: Tensor) -> Tensor:
+        """``(n, k)`` minus the mean over connected nodes."""
+        return z - (self.connected * z).sum(0) / self.connected.sum()
+
+    def means(self, z: Tensor, by: Filter) -> Tensor:
+        """``(n, k)`` smoothed; each row is a weighted mean over the nodes around a node."""
+        if not by.hops:
+            return z
+        (smoothed,) = self.neighbors.smooth(z.clone(), by.teleport, [by.hops])
+        return smoothed / self.row_sums(by.teleport, (by.hops,))[0]
+
+    def transposed_means(self, z: Tensor, by: Filter) -> Tensor:
+        """The transpose of :meth:`means`, applied to ``(n, k)``."""
+        if not by.hops:
+            return z
+        scaled = z / self.row_sums(by.teleport, (by.hops,))[0]
+        (smoothed,) = self.neighbors.smooth(scaled, by.teleport, [by.hops])
+        return smoothed
 
     @cached_property
     def view_directions(self) -> list[Tensor]:
         """``(d, k)`` directions of the weighted and of the plain features."""
         if self._learned is not None and self._learned.views is not None:
             return list(self._learned.views.directions)
-        return [self.directions(rows) for rows in (self.weighted_rows, self.plain_rows)]
+        versions = self.weighted_rows, self.plain_rows
+        return [self.directions(rows, REDUCE_BY) for rows in versions]
 
     @cached_property
     def smoothed(self) -> list[list[Matrix]]:
@@ -261,6 +260,15 @@ class LargeGraph(ByReference):
         parts = ((rows(part), self.connected[part]) for part in self.ranges())
         return Basis.fit(parts, dimensions)
 
+    def views(self, nodes: Nodes, number: int) -> Views:
+        """Views of some nodes, of the features smoothed by one filter."""
+        bases = self.bases[number]
+        scores = [
+            basis.scores(self.rows_of(matrix, nodes))
+            for basis, matrix in zip(bases, self.smoothed[number], strict=True)
+        ]
+        return views_of(bases, scores)
+
     @property
     def learned(self) -> Learned:
         """What other graphs need so that their features mean the same."""
@@ -272,10 +280,19 @@ class LargeGraph(ByReference):
         """How features by number of hops are computed."""
         return self._propagated[0]
 
-    @cached_property
-    def hop_matrices(self) -> list[Matrix]:
-        """Projected features of 0 to 3 hops, and their PageRank means."""
-        return self._propagated[1]
+    def propagated(self, nodes: Nodes, by: Propagation | None = None) -> dict[str, Tensor]:
+        """Features of some nodes by number of hops, ``(m, k)`` each.
+
+        Args:
+            nodes: the nodes.
+            by: of another graph; default that of this graph.
+        """
+        if by is None or by.equals(self.propagation):
+            by, matrices = self._propagated
+        else:
+            matrices = self._propagate(by, "by-another-")
+        rows = [self.rows_of(matrix, nodes) for matrix in matrices]
+        return by.normalize(rows, self.neighbors.degrees[nodes])
 
     @cached_property
     def _propagated(self) -> tuple[Propagation, list[Matrix]]:
@@ -296,38 +313,24 @@ class LargeGraph(ByReference):
         final = Propagation(weights.factor, weights.center, projection, offset, means, degree)
         return final, matrices
 
-    def _propagate(self, by: Propagation) -> list[Matrix]:
+    def _propagate(self, by: Propagation, prefix: str = "") -> list[Matrix]:
         """Projected features of 0 to 3 hops, and their PageRank means."""
         shape = self.num_nodes, by.projection.shape[1]
+        names = [prefix + name.replace(" ", "-") for name in HOPS]
         zero = self.workspace.from_rows(
-            "0-hops", shape, lambda nodes: by.project(self.feature_rows(nodes)), "features"
+            names[0], shape, lambda nodes: by.project(self.feature_rows(nodes)), "features"
         )
-        names = [name.replace(" ", "-") for name in HOPS[1:]]
         hops = self.workspace.from_columns(
-            names, zero, Means(len(names)), self.neighbors, "propagation of features"
+            names[1:], zero, Means(len(HOPS) - 1), self.neighbors, "propagation of features"
         )
-        pagerank = self.smooth_by([SMOOTH], "projected features", shape, zero, means=True)[SMOOTH]
+        name = prefix + "projected features"
+        pagerank = self.smooth_by([SMOOTH], name, shape, zero, means=True)[SMOOTH]
         return [zero, *hops, pagerank]
 
     def mean(self, matrix: Matrix) -> Tensor:
         """``(d,)`` mean of the rows."""
         totals = [self.rows_of(matrix, part).double().sum(0) for part in self.ranges()]
         return (torch.stack(totals).sum(0) / self.num_nodes).float()
-
-    def smooth(self, values: NodeFunction, by: Filter, name: str) -> NodeFunction:
-        """See :meth:`GraphTensors.smooth`."""
-        fits, _, columns = values(self.rows(slice(0, 1))).shape
-
-        def wide(nodes: slice) -> Tensor:
-            return values(self.rows(nodes)).transpose(0, 1).flatten(1)
-
-        shape = self.num_nodes, fits * columns
-        smoothed = self.smooth_by([by], name, shape, wide, means=False, title="labels")[by]
-
-        def rows(nodes: NodeTensors) -> Tensor:
-            return self.rows_of(smoothed, nodes.nodes).view(-1, fits, columns).transpose(0, 1)
-
-        return rows
 
 
 def product_with(

@@ -1,4 +1,4 @@
-"""A large graph computes the same as a graph in memory; samples of its nodes."""
+"""Features in blocks and files are the same as in one block; samples of nodes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import scipy.sparse as sp
 import torch
 
 from dcgst.datasets import synthetic
-from dcgst.features import graph_sample
-from dcgst.features import large_graph as module
+from dcgst.features import graph_features as module
+from dcgst.features import graph_tensors
 from dcgst.features import matrix as arrays
-from dcgst.features.graph_sample import draw_sample
-from dcgst.features.graph_tensors import GraphTensors, known_labels
-from dcgst.features.large_graph import LargeGraph
+from dcgst.features.graph_features import GraphFeatures
+from dcgst.features.graph_tensors import GraphTensors, NodeRows, draw_sample, known_labels
 from dcgst.features.matrix import Workspace
 from dcgst.features.normalize import scale_rows
 from dcgst.features.smoothing import Filter
@@ -25,13 +24,12 @@ def scaled(rows):
     return scale_rows(rows, "l2")
 
 
-def large_of(graph, folder=None) -> LargeGraph:
-    return LargeGraph(graph, scaled, Workspace(folder, 3))
+def in_blocks(graph, folder=None) -> GraphFeatures:
+    return GraphFeatures(graph.features, graph.adjacency, Workspace(folder, 3))
 
 
 @pytest.fixture(params=["dense", "sparse", "constant column"])
-def graph(request, rng, monkeypatch):
-    monkeypatch.setattr(arrays, "ROWS", 32)
+def graph(request, rng):
     graph = synthetic(150, 3, features=7, seed=4)
     if request.param == "sparse":
         words = sp.random_array((150, 40), density=0.1, rng=rng, dtype=np.float32)
@@ -42,17 +40,20 @@ def graph(request, rng, monkeypatch):
 
 
 @pytest.fixture(params=["memory", "files"])
-def large(request, graph, tmp_path) -> LargeGraph:
-    return large_of(graph, None if request.param == "memory" else tmp_path)
+def source(request, graph, tmp_path, monkeypatch) -> GraphFeatures:
+    """In blocks of 32 rows and 3 columns."""
+    monkeypatch.setattr(arrays, "ROWS", 32)
+    return in_blocks(graph, None if request.param == "memory" else tmp_path)
 
 
 @pytest.fixture
 def whole(graph) -> GraphTensors:
-    return GraphTensors(scaled(graph.features), graph.adjacency, unscaled=graph.features)
+    """In one block."""
+    return GraphTensors.of(graph.features, graph.adjacency, scale=scaled)
 
 
-def test_the_same_features_by_hops(large, whole):
-    found = large.rows(slice(None)).propagated
+def test_the_same_features_by_hops(source, whole):
+    found = NodeRows(source, slice(None)).propagated
     assert list(found) == list(whole.propagated)
     for name, expected in whole.propagated.items():
         # The sign of a component is arbitrary: compare inner products of rows.
@@ -60,36 +61,40 @@ def test_the_same_features_by_hops(large, whole):
         torch.testing.assert_close(*products, atol=2e-4, rtol=1e-3)
 
 
-def test_the_same_views(large, whole):
-    for found, expected in zip(large.rows(slice(None)).views, whole.views, strict=True):
+def test_the_same_views(source, whole):
+    for found, expected in zip(NodeRows(source, slice(None)).views, whole.views, strict=True):
         for own, other in zip(found, expected, strict=True):
             torch.testing.assert_close(own @ own.T, other @ other.T, atol=2e-3, rtol=1e-3)
 
 
-def test_rows_of_a_range_and_of_positions(large):
-    everything, nodes = large.rows(slice(None)), torch.tensor([149, 3, 3, 77])
-    for own, chosen in ((large.rows(nodes), nodes), (large.rows(slice(9, 70)), slice(9, 70))):
+def test_rows_of_a_range_and_of_positions(source):
+    everything, nodes = NodeRows(source, slice(None)), torch.tensor([149, 3, 3, 77])
+    for own, chosen in (
+        (NodeRows(source, nodes), nodes),
+        (NodeRows(source, slice(9, 70)), slice(9, 70)),
+    ):
         for name, block in own.propagated.items():
             torch.testing.assert_close(block, everything.propagated[name][chosen])
         torch.testing.assert_close(own.views[1][2], everything.views[1][2][chosen])
 
 
-def test_the_same_smoothed_values(large, whole):
+def test_the_same_smoothed_values(source, whole):
     labels = torch.full((2, 150), -1)
     labels[0, :6], labels[1, 50:53] = torch.tensor([0, 1, 2, 0, 1, 2]), torch.tensor([2, 1, 0])
     given = known_labels(labels, 3)
     by = Filter(0.1, 5)
-    found, expected = (own.smooth(given, by, "labels") for own in (large, whole))
-    nodes = large.rows(torch.tensor([0, 7, 149]))
+    some = draw_sample(source, np.array([3, 90]), scaled)
+    found, expected = (own.smooth(given, by, "labels") for own in (some, whole))
+    nodes = NodeRows(source, torch.tensor([0, 7, 149]))
     torch.testing.assert_close(found(nodes), expected(nodes), atol=1e-6, rtol=1e-4)
     assert found(nodes).shape == (2, 3, 3)
 
 
 def test_a_sample_has_some_neighbors_of_each_node(graph, monkeypatch):
-    monkeypatch.setattr(graph_sample, "NEIGHBORS", 2)
-    large = large_of(graph)
+    monkeypatch.setattr(graph_tensors, "NEIGHBORS", 2)
+    source = in_blocks(graph)
     chosen = np.array([0, 5, 80, 149])
-    sample = draw_sample(large, chosen)
+    sample = draw_sample(source, chosen, scaled)
     assert not sample.complete
     assert sample.positions[sample.chosen].tolist() == chosen.tolist()
     edges = sample.adjacency.to_scipy()
@@ -107,7 +112,7 @@ def test_a_sample_has_some_neighbors_of_each_node(graph, monkeypatch):
 
 
 def test_a_sample_knows_its_place_in_the_graph(graph):
-    sample = draw_sample(large_of(graph), np.array([3, 90]))
+    sample = draw_sample(in_blocks(graph), np.array([3, 90]), scaled)
     labels = torch.full((1, len(sample.positions)), -1)
     labels[0, sample.chosen] = torch.tensor([1, 2])
     everywhere = sample.in_graph(labels)
@@ -116,12 +121,12 @@ def test_a_sample_knows_its_place_in_the_graph(graph):
     assert (everywhere >= 0).sum() == 2
     torch.testing.assert_close(
         torch.as_tensor(sample.propagated["1 hop"]),
-        large_of(graph).rows(sample.nodes).propagated["1 hop"],
+        NodeRows(in_blocks(graph), sample.nodes).propagated["1 hop"],
     )
 
 
 def test_wide_features_are_reduced(graph, monkeypatch):
     monkeypatch.setattr(module, "MOST_COLUMNS", 5)
-    views = large_of(graph).rows(slice(None)).views
+    views = NodeRows(in_blocks(graph), slice(None)).views
     assert views[0][2].shape == (150, 5)
     assert bool(views[0][2].isfinite().all())
