@@ -59,7 +59,13 @@ def alternatives_table(results: Path, variants: Path) -> str:
             values = np.subtract(own["accuracy"], rule["accuracy"])
             error = values.std(ddof=1) / len(values) ** 0.5
             change = f"{values.mean():+.1f} ± {error:.1f}".replace("-", "−")
-            shift = own["stages"]["fixed_cmd"]
+            stages = own["stages"]
+            every = max(stages["runs"])
+            shift = [
+                value
+                for value, runs in zip(stages["fixed_cmd"], stages["runs"], strict=True)
+                if runs == every
+            ]
             cells += [
                 f"{np.mean(own['accuracy']):.1f}" if name == "rule" else change,
                 f"{shift[0]:.3f} → {shift[1]:.3f}, {min(shift):.3f}",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
-from dcgst.methods import DCGST
+from dcgst.methods import DCGST, self_training
 from dcgst.train import device as locality
 
 
@@ -77,15 +78,43 @@ def test_nodes_are_in_the_order_of_the_user_if_the_graph_is_reordered(small, one
 
 @pytest.mark.parametrize(
     ("settings", "share"),
-    [({}, 1 / 2), ({"class_balance": "uniform"}, 1), ({"budget": "total"}, 1 / 2)],
+    [
+        ({}, 1 / 2),
+        ({"class_balance": "uniform"}, 1),
+        ({"class_balance": "balanced"}, 1),
+        ({"budget": "total"}, 1 / 2),
+    ],
 )
 def test_stops_when_a_larger_k_selects_no_more_nodes(small, one_run, settings, share):
     fitted = quick(growth=3.0, max_stages=30, stage_patience=30, **settings).fit(small, one_run)
     assert fitted.stop_reason_ == "no further candidates"
-    pool = int(one_run.pool.sum())
-    selected = [
-        int(fitted.candidates_["selected"][fitted.candidates_["stage"] == stage].sum())
-        for stage in range(1, len(fitted.history_))
-    ]
+    pool, stages = int(one_run.pool.sum()), range(1, len(fitted.history_))
+    rows = [fitted.candidates_[fitted.candidates_["stage"] == stage] for stage in stages]
+    selected = [int(own["selected"].sum()) for own in rows]
     assert selected[-1] == np.ceil(share * pool)
     assert selected[-2] < selected[-1]
+
+
+def test_kept_pseudo_labels_become_more_when_k_covers_the_pool(small, one_run):
+    settings = {"growth": 3.0, "max_stages": 12, "stage_patience": 30, "accumulate": True}
+    fitted = quick(**settings).fit(small, one_run)
+    covered = [record["candidates"] == one_run.pool.sum() for record in fitted.history_[1:]]
+    first = 1 + covered.index(True)
+    assert fitted.history_[-1]["labeled"] > fitted.history_[first]["labeled"]
+
+
+@pytest.mark.parametrize(("compares_with", "stages"), [("previous", 6), ("lowest", 4)])
+def test_the_shift_is_compared_with_the_previous_stage_or_the_lowest(
+    small, one_run, monkeypatch, compares_with, stages
+):
+    shifts = iter([9.0, 1.0, 3.0, 2.0, 4.0, 5.0, 6.0, 7.0])
+    before = torch.ones(1)
+    monkeypatch.setattr(  # called twice in a stage: for the training labels, and for all labels
+        self_training,
+        "labeled_shift",
+        lambda z, labeled, *_: before if int(labeled.sum()) == 12 else before * next(shifts),
+    )
+    fitted = quick(max_stages=8, stage_patience=2, stop_compares_with=compares_with)
+    fitted.fit(small, one_run)
+    assert fitted.stop_reason_ == "CMD did not decrease for 2 stages"
+    assert len(fitted.history_) == 1 + stages

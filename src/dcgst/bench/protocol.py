@@ -62,7 +62,8 @@ def device_name(device: torch.device) -> str:
     """Return the name of the GPU, or the architecture and number of threads of the CPU."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"CPU ({platform.machine()}, {torch.get_num_threads()} threads)"
+    threads = torch.get_num_threads()
+    return f"CPU ({platform.machine()}, {threads} thread{'s' if threads > 1 else ''})"
 
 
 class PeakMemory:

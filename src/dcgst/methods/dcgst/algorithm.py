@@ -35,11 +35,9 @@ class DCGST(Settings):
     the shift D (CMD) between pool U and labeled nodes, with training labels :math:`V_L`, minus the
     neighborhood entropy reduction. K starts at the mean number of training labels per class and is
     multiplied by 1 + λ after each stage. Stages end when the shift has not decreased in
-    ``stage_patience`` stages in a row, when there are no further candidates, or after
-    ``max_stages``. Then a student is trained on the last labels and the original graph.
-
-    The ``paper/`` presets have the published weights and learning rate. docs/methods/dcgst.md
-    explains what the paper leaves open, and the departures.
+    ``stage_patience`` stages in a row, without further candidates, or after ``max_stages``. Then a
+    student is trained on the last labels and the original graph. docs/methods/dcgst.md explains
+    the presets and the departures from the paper.
 
     Paper: https://doi.org/10.1145/3616855.3635793
 
@@ -100,17 +98,17 @@ class DCGST(Settings):
             score = self.score_candidates(problem, candidates, z, stage)
             selection = candidates.select(score)
             # Line 11: C_A = C_S ∪ V_L, and K grows.
-            shift = state.finish_stage(selection, z, candidates.exhausted)
-            more = num_candidates if self.growth_rule == "increment" else 0
-            num_candidates = num_candidates * (1 + self.growth) + more
+            exhausted = None if self.accumulate else candidates.exhausted
+            shift = state.finish_stage(selection, z, exhausted)
+            growth = self.growth + (self.growth_rule == "increment")  # λ, or λ + 1
+            num_candidates = num_candidates * (1 + growth)
             value, always = self.compare_teachers(problem, output, shift)
             best.update(stage, value, always=always, only=active)
         # Step 3, line 14: train a student on the original graph (Eq. 15). It is the network of the
         # teacher, with the parameters of the best stage.
         best.restore()
         student = teacher.network
-        last = self.student_labels == "last"
-        if not last:
+        if self.student_labels == "shift":
             state.restore_lowest_shift()
         self.train_student(student, state.labels, problem)
         proba = student.predict().logits.softmax(-1)

@@ -19,7 +19,6 @@ from dcgst.shift.selection import ranks, select_top
 
 REPRESENTATIONS = ("hidden", "tanh", "softmax", "propagated")
 
-HOPS = 2
 DIMENSIONS = 32
 
 
@@ -49,14 +48,11 @@ def propagated_features(x: Features, operator: SparseMatrix) -> Tensor:
         x: X.
         operator: :math:`\hat A`.
     """
-    x = unit_rows(x)
+    x, count = unit_rows(x), min(DIMENSIONS, *x.shape)
 
     def smooth(z: Tensor) -> Tensor:
-        for _ in range(HOPS):
-            z = spmm(operator, z)
-        return z
+        return spmm(operator, spmm(operator, z))
 
-    count = min(DIMENSIONS, *x.shape)
     z = smooth(times(x, leading_directions(x, count, smooth, smooth)))
     left, values, _ = torch.linalg.svd(z.double(), full_matrices=False)
     scores = (left * values).to(z.dtype)
@@ -65,7 +61,6 @@ def propagated_features(x: Features, operator: SparseMatrix) -> Tensor:
 
 
 CLASS_BALANCE = ("none", "uniform", "balanced")
-"""How candidates are divided among classes; see the setting of :class:`DCGST`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,10 +94,10 @@ class Candidates:
 
     def select(self, score: Tensor) -> Selection:
         """Select the candidates with the largest score ``(R, n)``."""
-        if self.quotas is None:
-            selected = select_top(score, self.confidence, self.mask, self.budget)
-        else:
-            selected = select_top(score, self.confidence, self.mask, self.quotas, self.predicted)
+        limit, groups = (
+            (self.budget, None) if self.quotas is None else (self.quotas, self.predicted)
+        )
+        selected = select_top(score, self.confidence, self.mask, limit, groups)
         return Selection(
             predicted=self.predicted,
             confidence=self.confidence,

@@ -37,17 +37,12 @@ AS_PRINTED: dict[str, Any] = {
     "representation": "hidden",  # Definition 1
     "support": "range",  # Definition 1
 }
-"""As printed, except for departures 1 to 5, which save memory (docs/methods/dcgst.md)."""
+"""As printed, except for departures 1 to 5 and 11 (docs/methods/dcgst.md)."""
 
 
 @dataclass(eq=False, kw_only=True)
 class Settings(NeuralMethod):
-    """The settings of :class:`DCGST`.
-
-    The ``paper/`` presets have the published weights and learning rate; details that the paper
-    leaves open follow one rule for all data sets. The ``literal/`` presets do what the paper
-    prints.
-    """
+    """The settings of :class:`DCGST`."""
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "default": {},
@@ -139,8 +134,8 @@ class Settings(NeuralMethod):
     )
     stop_compares_with: str = param(
         "previous",
-        "a stage counts for the stop if its CMD is not below that of the previous stage, or not "
-        "below the lowest so far",
+        "the CMD did not decrease in a stage if it is not below that of the previous stage, or "
+        "not below the lowest so far",
         choices=("previous", "lowest"),
         group=UNSPECIFIED,
     )
