@@ -7,12 +7,15 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["CUDA_VISIBLE_DEVICES"] = ""  # results are exactly reproducible on a CPU only
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from dcgst.datasets import DATASETS, synthetic
 from dcgst.graph import Graph
+from dcgst.methods import sampling
 
 torch.set_num_threads(1)
 
@@ -26,6 +29,16 @@ def rng() -> np.random.Generator:
 def shifted() -> Graph:
     """A small graph with biased labels."""
     return synthetic(240, 3, features=12, labels_per_class=4, seed=2)
+
+
+@pytest.fixture
+def sample_sizes(monkeypatch):
+    """Change from how many nodes a graph is large, and how many nodes a sample has at most."""
+
+    def change(**sizes: int) -> None:
+        monkeypatch.setattr(sampling, "SIZES", replace(sampling.SIZES, **sizes))
+
+    return change
 
 
 @pytest.fixture

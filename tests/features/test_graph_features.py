@@ -16,6 +16,7 @@ from dcgst.features import matrix as arrays
 from dcgst.features.graph_features import GraphFeatures
 from dcgst.features.graph_tensors import GraphTensors, NodeRows, draw_sample, known_labels
 from dcgst.features.matrix import Workspace
+from dcgst.features.neighbors import Neighbors
 from dcgst.features.normalize import scale_rows
 from dcgst.features.smoothing import Filter
 
@@ -25,7 +26,7 @@ def scaled(rows):
 
 
 def in_blocks(graph, folder=None) -> GraphFeatures:
-    return GraphFeatures(graph.features, graph.adjacency, Workspace(folder, 3))
+    return GraphFeatures(graph.features, Neighbors(graph.adjacency), Workspace(folder, 3))
 
 
 @pytest.fixture(params=["dense", "sparse", "constant column"])

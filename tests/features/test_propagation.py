@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import torch
 
 from dcgst.features.graph_features import GraphFeatures
+from dcgst.features.neighbors import Neighbors
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def dense(rng) -> np.ndarray:
 
 
 def blocks_of(x, dense) -> dict[str, torch.Tensor]:
-    return GraphFeatures(x, sp.csr_array(dense)).propagated(slice(None))
+    return GraphFeatures(x, Neighbors(sp.csr_array(dense))).propagated(slice(None))
 
 
 def centered_unit(block: np.ndarray) -> np.ndarray:

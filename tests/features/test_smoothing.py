@@ -12,6 +12,7 @@ from dcgst.features import graph_features
 from dcgst.features.columns import leading_directions, times, transposed_times, weight_columns
 from dcgst.features.components import smoothed_components
 from dcgst.features.graph_features import GraphFeatures
+from dcgst.features.neighbors import Neighbors
 from dcgst.features.normalize import normalize_adjacency, unit_rows
 from dcgst.features.smoothing import FILTERS, SHAPES, Basis, Filter
 from dcgst.features.sparse import SparseMatrix
@@ -67,7 +68,7 @@ def test_many_steps_of_a_filter_approach_personalized_pagerank(operator):
 def test_views_are_singular_vectors_times_a_power_of_their_values(graph, operator, kind, whitening):
     x = torch.tensor(graph.features)
     features = x if kind == "dense" else SparseMatrix.from_scipy(sp.csr_array(x.numpy()))
-    source, by = GraphFeatures(graph.features, graph.adjacency), Filter(0.1, 4)
+    source, by = GraphFeatures(graph.features, Neighbors(graph.adjacency)), Filter(0.1, 4)
     z = source.center(source.means(times(features, source.directions(lambda _: features)), by))
     basis = Basis.fit([(z, source.connected)], 3)
     view = basis.view(basis.scores(z), 3, whitening)
@@ -101,7 +102,7 @@ def test_sparse_columns_are_weighted_by_inverse_document_frequency():
 
 
 def test_every_filter_has_unit_rows_of_weighted_and_plain_features(graph):
-    source = GraphFeatures(graph.features, graph.adjacency)
+    source = GraphFeatures(graph.features, Neighbors(graph.adjacency))
     for number, by in enumerate(FILTERS):
         views = source.views(slice(None), number)
         assert len(views) == 2 * len(SHAPES)
@@ -116,8 +117,8 @@ def test_every_filter_has_unit_rows_of_weighted_and_plain_features(graph):
 
 
 def test_views_of_another_graph_are_computed_as_on_the_first(graph):
-    first = GraphFeatures(graph.features, graph.adjacency)
-    again = GraphFeatures(graph.features, graph.adjacency, learned=first.learned)
+    first = GraphFeatures(graph.features, Neighbors(graph.adjacency))
+    again = GraphFeatures(graph.features, Neighbors(graph.adjacency), learned=first.learned)
     some = slice(10, 30)
     for number in range(len(FILTERS)):
         for found, expected in zip(
@@ -129,7 +130,7 @@ def test_views_of_another_graph_are_computed_as_on_the_first(graph):
 
 
 def test_the_transpose_of_smoothing(graph, rng):
-    source, by = GraphFeatures(graph.features, graph.adjacency), Filter(0.1, 3)
+    source, by = GraphFeatures(graph.features, Neighbors(graph.adjacency)), Filter(0.1, 3)
     left, right = (torch.tensor(rng.normal(size=(60, 2)), dtype=torch.float32) for _ in range(2))
     forward = left.T @ source.means(right, by)
     back = source.transposed_means(left, by).T @ right
@@ -145,7 +146,7 @@ def test_wide_features_are_reduced_to_the_leading_directions(
     x = rng.normal(size=(60, 10)) * 2.0 ** -np.arange(10) @ rng.normal(size=(10, 40))
     x = torch.tensor(x + 1e-3 * rng.normal(size=(60, 40)), dtype=torch.float32)
     features = x if kind == "dense" else SparseMatrix.from_scipy(sp.csr_array(x.numpy()))
-    source, by = GraphFeatures(x.numpy(), graph.adjacency), Filter(0.1, 4)
+    source, by = GraphFeatures(x.numpy(), Neighbors(graph.adjacency)), Filter(0.1, 4)
     reduced = times(features, source.directions(lambda _: features, by))
     assert reduced.shape == (60, 20)
     z = source.means(reduced, by)
@@ -187,7 +188,7 @@ def test_a_basis_learned_in_parts_is_the_same(rng):
 def test_isolated_nodes_do_not_make_components():
     adjacency = sp.csr_array(([1.0, 1.0], ([0, 1], [1, 0])), shape=(4, 4), dtype=np.float32)
     z = torch.tensor([[1.0, 0.0], [3.0, 0.0], [2.0, 50.0], [7.0, 0.0]])
-    source = GraphFeatures(z.numpy(), adjacency)
+    source = GraphFeatures(z.numpy(), Neighbors(adjacency))
     assert source.connected.flatten().tolist() == [1, 1, 0, 0]
     found = Basis.fit([(z, source.connected)], 2)
     assert found.mean.tolist() == [2, 0]
@@ -195,5 +196,5 @@ def test_isolated_nodes_do_not_make_components():
     left = found.scores(z)
     assert abs(left[:, 0]).tolist() == pytest.approx([2**-0.5, 2**-0.5, 0, 5 / 2**0.5])
     assert (left[:, 1] == 0).all(), "its value is zero"
-    alone = GraphFeatures(z[:3].numpy(), sp.csr_array((3, 3), dtype=np.float32))
+    alone = GraphFeatures(z[:3].numpy(), Neighbors(sp.csr_array((3, 3), dtype=np.float32)))
     assert alone.connected.sum() == 3

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from dcgst.datasets import synthetic
-from dcgst.methods import SIGN, Ensemble, sampling
-from dcgst.methods import running as runner
+from dcgst.methods import SIGN, Ensemble
 from dcgst.methods import sampling as large_predictions
 from dcgst.splits import sample
 
@@ -25,10 +24,9 @@ def split(graph):
 
 
 @pytest.fixture
-def large(monkeypatch):
+def large(sample_sizes):
     """Graphs of this size count as large."""
-    monkeypatch.setattr(runner, "LARGE_GRAPH", 100)
-    monkeypatch.setattr(sampling, "POOL_NODES", 150)
+    sample_sizes(large=100, pool=150)
 
 
 def stop(*_):
@@ -68,10 +66,9 @@ def test_other_chunks(graph, split, large, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("first", ["sample", "all"])
-def test_another_mode(graph, split, first, tmp_path, monkeypatch):
+def test_another_mode(graph, split, first, tmp_path, monkeypatch, sample_sizes):
     def mode(name):
-        monkeypatch.setattr(runner, "LARGE_GRAPH", 100 if name == "sample" else 10**6)
-        monkeypatch.setattr(sampling, "POOL_NODES", 150)
+        sample_sizes(large=100 if name == "sample" else 10**6, pool=150)
 
     second = "all" if first == "sample" else "sample"
     mode(second)

@@ -9,51 +9,56 @@ import pytest
 import torch
 
 from dcgst.datasets import synthetic
-from dcgst.features.graph_tensors import GraphTensors
+from dcgst.features.graph_tensors import GraphTensors, NodeFunction
 from dcgst.methods import MLP, CorrectAndSmooth
+from dcgst.methods.problem import Problem
 from tests.methods.helpers import normalized, path
 
 
-@pytest.fixture
-def tensors() -> GraphTensors:
-    """Of three nodes in a row; the first two are labeled, 0 and 1."""
+def problem_of(num_classes: int) -> Problem:
+    """Three nodes in a row; the first two are labeled, 0 and 1."""
     graph = path([0, 1, -1])
-    return GraphTensors.of(graph.features, graph.adjacency)
+    tensors = GraphTensors.of(graph.features, graph.adjacency)
+    return Problem.build(tensors, graph.labels[None], num_classes)
 
 
-GIVEN = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]])
+def constant(values: torch.Tensor) -> NodeFunction:
+    return lambda nodes: values[:, nodes.nodes]
+
+
 DENSE = normalized(path([0, 1, -1]).adjacency)
 
 
 @pytest.mark.parametrize("alpha", [0.4, 0.9])
-def test_correction_by_hand(tensors, alpha):
+def test_correction_by_hand(alpha):
     """Errors of one propagation step are scaled to the mean error of the labeled nodes."""
     proba = np.array([[0.6, 0.3, 0.1], [0.5, 0.3, 0.2], [0.7, 0.2, 0.1]])
-    given = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 0]])
     error = np.array([[0.4, -0.3, -0.1], [-0.5, 0.7, -0.2], [0, 0, 0]])
     propagated = alpha * DENSE @ error + (1 - alpha) * error
     size = np.abs(propagated).sum(axis=1, keepdims=True)
     mean = (0.8 + 1.4) / 2
-    model, labels = (torch.tensor(values[None]).float() for values in (proba, given))
+    problem, model = problem_of(3), constant(torch.tensor(proba[None]).float())
     method = CorrectAndSmooth(correct_alpha=alpha, steps=1)
-    found = method.correct(tensors, lambda _: model, lambda _: labels)(tensors)
+    found = method.correct(problem, model)(problem.graph)
     np.testing.assert_allclose(found[0].numpy(), proba + mean * propagated / size, rtol=1e-5)
 
 
-def test_tiny_propagated_errors_are_not_scaled(tensors):
+def test_tiny_propagated_errors_are_not_scaled():
     """With α₁ near 0 almost no error reaches node 2: scaling it up would invent an error."""
     proba = torch.full((1, 3, 2), 0.5)
     method = CorrectAndSmooth(correct_alpha=1e-4, steps=1)
-    corrected = method.correct(tensors, lambda _: proba, lambda _: GIVEN)(tensors)
+    problem = problem_of(2)
+    corrected = method.correct(problem, constant(proba))(problem.graph)
     assert float((corrected - proba)[0, 2].abs().max()) < 1e-4
 
 
 @pytest.mark.parametrize("alpha", [0.5, 0.8])
-def test_smoothing_by_hand(tensors, alpha):
+def test_smoothing_by_hand(alpha):
     """One propagation step from the given labels and, elsewhere, the corrected predictions."""
     corrected = torch.tensor([[[0.0, 1.0], [1.0, 0.0], [0.8, 0.2]]])  # wrong for both labels
     method = CorrectAndSmooth(smooth_alpha=alpha, steps=1)
-    found = method.smooth(tensors, lambda _: corrected, lambda _: GIVEN)(tensors)
+    problem = problem_of(2)
+    found = method.smooth(problem, constant(corrected))(problem.graph)
     start = np.array([[1, 0], [0, 1], [0.8, 0.2]])
     expected = alpha * DENSE @ start + (1 - alpha) * start
     expected /= expected.sum(axis=1, keepdims=True)

@@ -59,7 +59,7 @@ def test_graph_without_edges(small, one_run):
     assert np.isfinite(quick().fit(bare, one_run).proba_).all()
 
 
-def test_small_whole_pool_is_labeled(small):
+def test_a_small_pool_has_no_further_candidates(small):
     train = np.ones(small.num_nodes, dtype=bool)
     train[:6] = False
     fitted = quick(max_stages=9, class_balance="uniform").fit(small, Split.of(train))

@@ -10,7 +10,6 @@ import pytest
 
 from dcgst.datasets import synthetic
 from dcgst.methods import DCGST, EM, GCN, MLP, Ensemble, GaussianProcess, sampling
-from dcgst.methods import running as runner
 from dcgst.methods.result import NOT_LABELED
 from dcgst.splits import Split, sample
 
@@ -30,10 +29,9 @@ def split(graph) -> Split:
 
 
 @pytest.fixture
-def large(monkeypatch):
+def large(sample_sizes):
     """Graphs with more than 100 nodes are large; a sample has at most 200 pool nodes."""
-    monkeypatch.setattr(runner, "LARGE_GRAPH", 100)
-    monkeypatch.setattr(sampling, "POOL_NODES", 200)
+    sample_sizes(large=100, pool=200)
 
 
 @pytest.fixture
@@ -45,10 +43,9 @@ def fitted(graph, split, **settings):
     return Ensemble(**settings).fit(graph, split)
 
 
-def test_nearly_as_accurate_as_with_all_nodes(graph, split, monkeypatch):
+def test_nearly_as_accurate_as_with_all_nodes(graph, split, sample_sizes):
     everything = fitted(graph, split).score(graph)
-    monkeypatch.setattr(runner, "LARGE_GRAPH", 100)
-    monkeypatch.setattr(sampling, "POOL_NODES", 200)
+    sample_sizes(large=100, pool=200)
     found = fitted(graph, split)
     assert found.proba_.shape == (500, 3)
     np.testing.assert_allclose(found.proba_.sum(axis=1), 1, atol=1e-5)
@@ -142,11 +139,10 @@ def test_other_methods_use_all_nodes(graph, split, large):
     GCN(epochs=2).fit(graph, split)
 
 
-def test_many_labels_are_sampled(graph, monkeypatch):
+def test_many_labels_are_sampled(graph, sample_sizes):
     train = np.zeros(500, dtype=bool)
     train[::2] = True
-    monkeypatch.setattr(sampling, "GIVEN_NODES", 30)
-    monkeypatch.setattr(sampling, "POOL_NODES", 40)
+    sample_sizes(given=30, pool=40)
     nodes = sampling.choose_nodes(graph, Split.of(train), seed=1)
     assert train[nodes].sum() == 30
     assert len(nodes) == 70

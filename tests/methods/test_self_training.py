@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from dcgst.methods.self_training import SelfTraining
+from dcgst.methods.self_training import SelfTraining, StopRule
 from dcgst.nn import GCNBackbone
 from tests.methods.helpers import ring_problem, selection_of
 
@@ -12,8 +12,9 @@ LABELS = [[1, -1, -1, -1], [0, -1, -1, -1]]
 Z = torch.zeros(2, 4, 1)
 
 
-def state_of(**settings) -> SelfTraining:
-    return SelfTraining(ring_problem(LABELS, 3), Z, **settings)
+def state_of(accumulate=False, **settings) -> SelfTraining:
+    problem = ring_problem(LABELS, 3)
+    return SelfTraining(problem, Z, StopRule(problem, **settings), accumulate)
 
 
 def test_finish_stage_applies_records_and_counts():

@@ -38,7 +38,7 @@ def test_inputs_on_another_graph_use_the_projection_of_the_first(model):
     first, other = tensors(0), tensors(1)
     model.adapt(first)
     learned = first.source.learned
-    expected = GraphFeatures(other.source.features, other.source.adjacency, learned=learned)
+    expected = GraphFeatures(other.source.features, other.source.neighbors, learned=learned)
     blocks = expected.propagated(slice(None))
     torch.testing.assert_close(model.inputs(other), torch.cat(list(blocks.values()), 1))
     own = torch.cat(list(other.propagated.values()), 1)

@@ -7,8 +7,7 @@ import pytest
 
 from dcgst import Ensemble, fit, open_run, read
 from dcgst.features import matrix as arrays
-from dcgst.methods import other_graphs, sampling
-from dcgst.methods import running as runner
+from dcgst.methods import other_graphs
 from dcgst.runs.apply import roles_of
 from dcgst.tables.importing import import_tables
 from tests.runs.helpers import write_store_tables
@@ -24,14 +23,13 @@ def tables(tmp_path):
 
 
 @pytest.fixture
-def large(monkeypatch):
+def large(sample_sizes):
     """The graph of the fit counts as large."""
-    monkeypatch.setattr(runner, "LARGE_GRAPH", 100)
-    monkeypatch.setattr(sampling, "POOL_NODES", 150)
+    sample_sizes(large=100, pool=150)
 
 
 @pytest.mark.parametrize("memory", [20_000, 2**40])
-def test_a_store_is_predicted_in_blocks(tables, tmp_path, large, monkeypatch, memory):
+def test_a_store_is_predicted_in_blocks(tables, tmp_path, large, monkeypatch, memory, sample_sizes):
     """The same as at once, whether the matrices are in files or in memory."""
     run = fit(read(tables / "g.store"), tmp_path / "run", Ensemble(replicas=2))
     lines = (tables / "nodes.csv").read_text().splitlines()
@@ -44,7 +42,7 @@ def test_a_store_is_predicted_in_blocks(tables, tmp_path, large, monkeypatch, me
     expected = run.predict_other(store).predictions.result.proba
     without_labels = run.method.predict_proba(read(store).graph)
     assert np.abs(expected - without_labels).max() > 0.001
-    monkeypatch.setattr(other_graphs, "LARGE", 100)
+    sample_sizes(large=100)
     monkeypatch.setattr(arrays, "ROWS", 64)
     monkeypatch.setattr("dcgst.features.matrix.available_memory", lambda: memory)
     assert other_graphs.predicts_in_blocks(run.method, run.result, read(store).graph)

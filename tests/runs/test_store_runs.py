@@ -203,10 +203,9 @@ def test_predict_takes_tables_or_the_same_store(tables, tmp_path):
 
 
 @pytest.fixture
-def large(monkeypatch):
+def large(monkeypatch, sample_sizes):
     """The graph counts as large, and there is no room for its matrices."""
-    monkeypatch.setattr(runner, "LARGE_GRAPH", 100)
-    monkeypatch.setattr(sampling, "POOL_NODES", 150)
+    sample_sizes(large=100, pool=150)
     monkeypatch.setattr("dcgst.features.matrix.available_memory", lambda: 20_000)
 
 
@@ -253,12 +252,14 @@ def test_replicas_in_other_processes(tables, tmp_path, large, monkeypatch):
 
 def patched_fit(*arguments):
     """In a process of its own: the settings of the fixture ``large``."""
-    runner.LARGE_GRAPH, sampling.POOL_NODES = 100, 150
+    sampling.SIZES = sampling.SampleSizes(large=100, pool=150)
     return runner.fit_chunks(*arguments[:3], [arguments[3]], (), arguments[4], prepared=True)
 
 
-def test_all_given_labels_are_given_although_some_are_sampled(tables, tmp_path, large, monkeypatch):
-    monkeypatch.setattr(sampling, "GIVEN_NODES", 12)
+def test_all_given_labels_are_given_although_some_are_sampled(
+    tables, tmp_path, large, sample_sizes
+):
+    sample_sizes(given=12)
     found = fit(read(tables / "g.store"), tmp_path / "run", Ensemble(members=MEMBERS))
     again = open_run(found.folder)
     for run in (found, again):
@@ -269,9 +270,8 @@ def test_all_given_labels_are_given_although_some_are_sampled(tables, tmp_path, 
     assert json.loads((found.folder / "metrics.json").read_text())["given"] == 24
 
 
-def test_validation_labels_and_rare_classes_stay_in_a_sample(tables, monkeypatch):
-    monkeypatch.setattr(sampling, "GIVEN_NODES", 30)
-    monkeypatch.setattr(sampling, "POOL_NODES", 10)
+def test_validation_labels_and_rare_classes_stay_in_a_sample(tables, sample_sizes):
+    sample_sizes(given=30, pool=10)
     graph = read(tables / "g.store").graph
     codes = np.zeros(300, dtype=np.int64)
     codes[5:8], codes[8] = 1, 2

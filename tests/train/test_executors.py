@@ -19,8 +19,6 @@ from dcgst.bench.protocol import Labels
 from dcgst.bench.tuning import Search, tune
 from dcgst.errors import InputError
 from dcgst.features import matrix as arrays
-from dcgst.methods import running as runner
-from dcgst.methods import sampling
 from dcgst.methods import sampling as large_predictions
 from dcgst.tables.importing import import_tables
 from dcgst.train.executors import RayExecutor, open_executor
@@ -122,10 +120,9 @@ def test_a_fit_on_a_cluster_has_the_same_result(cluster, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def large_graph(tmp_path, monkeypatch):
+def large_graph(tmp_path, monkeypatch, sample_sizes):
     """A graph in a store that counts as large, predicted in three ranges of nodes."""
-    monkeypatch.setattr(runner, "LARGE_GRAPH", 100)
-    monkeypatch.setattr(sampling, "POOL_NODES", 500)
+    sample_sizes(large=100, pool=500)
     monkeypatch.setattr(arrays, "ROWS", 500)
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 3, 1200)

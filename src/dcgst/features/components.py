@@ -12,6 +12,7 @@ from dcgst.features.columns import MOST_COLUMNS
 from dcgst.features.graph_features import GraphFeatures, product_with
 from dcgst.features.linalg import eigh, orthonormalize
 from dcgst.features.matrix import Nodes, open_workspace
+from dcgst.features.neighbors import Neighbors
 from dcgst.features.normalize import (
     Features,
     inverse_power_of_two,
@@ -43,7 +44,9 @@ def smoothed_components(
     by = Filter(TELEPORT, hops)
     columns = min(MOST_COLUMNS, graph.num_features)
     with open_workspace(graph.num_nodes, 2 * columns + dimensions) as workspace:
-        source = GraphFeatures(graph.features, graph.adjacency, workspace, weighted=graph.weighted)
+        source = GraphFeatures(
+            graph.features, Neighbors(graph.adjacency, graph.weighted), workspace
+        )
         magnitudes = [largest_magnitude(source.feature_rows(part)) for part in source.ranges()]
         factor = inverse_power_of_two(torch.stack(magnitudes).amax())
 

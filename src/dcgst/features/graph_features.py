@@ -45,11 +45,9 @@ class GraphFeatures(ByReference):
     Propagated features are kept in memory if it suffices, else in files.
 
     Args:
-        features: ``(n, d)``; as ``adjacency``, it may be memory-mapped.
-        adjacency: ``(n, n)``.
+        features: ``(n, d)``; they may be memory-mapped.
+        neighbors: the edges; blocks of columns and rows are computed on their device.
         workspace: where matrices are kept; default in memory, on the device.
-        device: where blocks of columns and rows are computed.
-        weighted: whether any weight of an edge differs from one, if it is known.
         columns_weighted: whether the columns of the features have weights already.
         learned: from another graph; default: learned from this graph.
     """
@@ -57,20 +55,15 @@ class GraphFeatures(ByReference):
     def __init__(
         self,
         features: FeatureMatrix,
-        adjacency: sp.csr_array,
+        neighbors: Neighbors,
         workspace: Workspace | None = None,
-        device: torch.device | str = "cpu",
         *,
-        weighted: bool | None = None,
         columns_weighted: bool = False,
         learned: Learned | None = None,
     ) -> None:
         self._learned, self._columns_weighted = learned, columns_weighted
-        self.features, self.adjacency = features, adjacency
-        self.workspace = workspace or Workspace(device=device)
-        if weighted is None:
-            weighted = bool((adjacency.data != 1).any())
-        self.neighbors = Neighbors(adjacency, weighted, device)
+        self.features, self.neighbors = features, neighbors
+        self.workspace = workspace or Workspace(device=neighbors.device)
 
     @property
     def num_nodes(self) -> int:

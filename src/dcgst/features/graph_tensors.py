@@ -14,6 +14,7 @@ from torch import Tensor
 
 from dcgst.features.graph_features import GraphFeatures, Learned
 from dcgst.features.matrix import MOST_AT_ONCE, ROWS, Nodes, Workspace
+from dcgst.features.neighbors import Neighbors
 from dcgst.features.normalize import Features, normalize_adjacency, to_features
 from dcgst.features.propagation import Propagation
 from dcgst.features.similarity import SimilarNodes
@@ -166,12 +167,20 @@ class GraphTensors(NodeRows):
         columns_weighted: bool = False,
         learned: Learned | None = None,
     ) -> GraphTensors:
-        """All nodes of a graph in memory; arguments as of :class:`GraphFeatures`."""
+        """All nodes of a graph in memory.
+
+        Args:
+            features: ``(n, d)``.
+            adjacency: ``(n, n)``.
+            device: where all tensors are.
+            scale: scales rows of features as the method needs them.
+            columns_weighted: see :class:`GraphFeatures`.
+            learned: see :class:`GraphFeatures`.
+        """
         source = GraphFeatures(
             features,
-            adjacency,
+            Neighbors(adjacency, device=device),
             Workspace(None, MOST_AT_ONCE, device),
-            device,
             columns_weighted=columns_weighted,
             learned=learned,
         )
@@ -264,7 +273,7 @@ def draw_sample(source: GraphFeatures, chosen: NDArray[np.int64], scale: Scale) 
         scale: scales rows of features as the method needs them.
     """
     rng = np.random.default_rng(len(chosen))
-    indptr, indices = source.adjacency.indptr, source.adjacency.indices
+    indptr, indices = source.neighbors.adjacency.indptr, source.neighbors.adjacency.indices
     start, count = indptr[chosen], np.diff(indptr)[chosen]
     kept = np.minimum(count, NEIGHBORS)
     owner = np.repeat(np.arange(len(chosen)), kept)
@@ -272,7 +281,7 @@ def draw_sample(source: GraphFeatures, chosen: NDArray[np.int64], scale: Scale) 
     # One neighbor from each of equally long parts of the list.
     share = (place + rng.random(len(owner))) / np.repeat(kept, kept)
     entries = start[owner] + (share * count[owner]).astype(np.int64)
-    neighbors, weights = indices[entries], source.adjacency.data[entries]
+    neighbors, weights = indices[entries], source.neighbors.adjacency.data[entries]
     nodes, position = np.unique(np.concatenate([chosen, neighbors]), return_inverse=True)
     rows, columns = position[owner], position[len(chosen) :]
     counts = np.zeros(len(nodes) + 1, dtype=np.int64)

@@ -48,14 +48,18 @@ class Neighbors(ByReference):
 
     Args:
         adjacency: ``(n, n)`` symmetric, without self-loops; its arrays may be memory-mapped.
-        weighted: whether any weight differs from one.
+        weighted: whether any weight differs from one; default: found by reading all weights.
         device: where sums are computed. On a GPU, the edges stay there if memory suffices.
     """
 
     def __init__(
-        self, adjacency: sp.csr_array, weighted: bool, device: torch.device | str = "cpu"
+        self,
+        adjacency: sp.csr_array,
+        weighted: bool | None = None,
+        device: torch.device | str = "cpu",
     ) -> None:
-        self.adjacency, self.weighted, self.device = adjacency, weighted, torch.device(device)
+        self.adjacency, self.device = adjacency, torch.device(device)
+        self.weighted = bool((adjacency.data != 1).any()) if weighted is None else weighted
         n, indptr = adjacency.shape[0], adjacency.indptr
         steps = np.arange(ENTRIES, int(indptr[-1]) + ENTRIES, ENTRIES)
         ends = np.unique(np.concatenate([np.searchsorted(indptr, steps, "right") - 1, [n]]))

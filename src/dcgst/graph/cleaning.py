@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -267,6 +268,77 @@ def make_read_only(*arrays: Any) -> None:
             part.flags.writeable = False
 
 
+@dataclass
+class EdgeCounts:
+    """What was changed in a list of edges."""
+
+    loops: int = 0
+    repeated: int = 0
+    one_way: int = 0
+    zero_weights: int = 0
+
+    def notes(self) -> list[str]:
+        """Notes for the user."""
+        texts = {
+            "self-loops dropped": self.loops,
+            "repeated edges merged": self.repeated,
+            "directed edges made undirected": self.one_way,
+            "edges of weight 0 dropped": self.zero_weights,
+        }
+        return [f"{count} {what}" for what, count in texts.items() if count]
+
+
+Weights: TypeAlias = NDArray[np.float32] | None
+
+
+def edge_keys(
+    ends: tuple[NDArray[Any], NDArray[Any]], weights: Weights, n: int, counts: EdgeCounts
+) -> tuple[NDArray[np.int64], Weights]:
+    """Both directions of each edge as numbers to sort by; self-loops and zero weights are dropped.
+
+    A key is twice the position of an entry in the ``(n, n)`` matrix, plus one for the direction
+    that the list of edges does not have.
+    """
+    source, target = (end.astype(np.int64) for end in ends)
+    kept = source != target
+    counts.loops += int((~kept).sum())
+    if weights is not None:
+        zero = kept & (weights == 0)
+        counts.zero_weights += int(zero.sum())
+        kept &= ~zero
+        weights = np.tile(weights[kept], 2)
+    source, target = source[kept], target[kept]
+    keys = np.concatenate([source * n + target, target * n + source]) * 2
+    keys[source.size :] += 1
+    return keys, weights
+
+
+def merge_edges(
+    keys: NDArray[np.int64], weights: Weights, counts: EdgeCounts
+) -> tuple[NDArray[np.int64], Weights]:
+    """Positions of the entries, each once and in order, and the largest weight of each.
+
+    Args:
+        keys: see :func:`edge_keys`.
+        weights: of the keys; None if all are one.
+        counts: repeated edges and those in one direction are added.
+    """
+    if weights is None:
+        keys = np.sort(keys)
+    else:
+        order = np.lexsort((weights, keys >> 1))
+        keys, weights = keys[order], weights[order]
+    positions = keys >> 1
+    if not positions.size:
+        return positions, weights
+    last = np.append(positions[1:] != positions[:-1], True)
+    group = np.cumsum(np.concatenate([[False], last[:-1]]))
+    forward = np.bincount(group, weights=1 - (keys & 1)).astype(np.int64)
+    counts.repeated += int(np.maximum(forward - 1, 0).sum())
+    counts.one_way += int((forward == 0).sum())
+    return positions[last], None if weights is None else weights[last]
+
+
 def clean_edges(
     edges: NDArray[Any], weights: ArrayLike | None, n: int
 ) -> tuple[sp.csr_array, list[str]]:
@@ -278,29 +350,17 @@ def clean_edges(
     if edges.size == 0:
         return sp.csr_array((n, n), dtype=np.float32), []
     _check_edges(edges, n)
-    values = _clean_weights(weights, edges.shape[1])
-
-    loops = edges[0] == edges[1]
-    keep = ~loops & (values > 0)
-    row, col = (ends[keep].astype(np.int64) for ends in edges)
-    values = values[keep]
-    # Sorted by position, then weight: the last entry of each position has the largest weight.
-    order = np.lexsort((values, row * n + col))
-    row, col, values = row[order], col[order], values[order]
-    position = row * n + col
-    last = np.append(position[1:] != position[:-1], True) if position.size else np.zeros(0, bool)
-    one_way = sp.csr_array((values[last], (row[last], col[last])), shape=(n, n))
-    both_ways = one_way.maximum(one_way.T).tocsr()
-    both_ways.sort_indices()
-
-    counts = {
-        "self-loops dropped": loops.sum(),
-        "repeated edges merged": values.size - last.sum(),
-        "directed edges made undirected": both_ways.nnz - one_way.nnz,
-        "edges of weight 0 dropped": (~loops & ~keep).sum(),
-    }
-    notes = [f"{count} {what}" for what, count in counts.items() if count]
-    return both_ways.astype(np.float32), notes
+    values = None if weights is None else _clean_weights(weights, edges.shape[1])
+    counts = EdgeCounts()
+    keys, values = edge_keys((edges[0], edges[1]), values, n, counts)
+    positions, values = merge_edges(keys, values, counts)
+    rows, columns = np.divmod(positions, n)
+    pointers = np.searchsorted(rows, np.arange(n + 1))
+    if values is None:
+        values = np.ones(positions.size, dtype=np.float32)
+    index = np.int32 if max(n, positions.size) < 2**31 else np.int64
+    parts = (values, columns.astype(index), pointers.astype(index))
+    return sp.csr_array(parts, shape=(n, n)), counts.notes()
 
 
 def _check_edges(edges: NDArray[Any], n: int) -> None:
@@ -318,9 +378,8 @@ def _check_edges(edges: NDArray[Any], n: int) -> None:
         )
 
 
-def _clean_weights(weights: ArrayLike | None, count: int) -> NDArray[np.float32]:
-    given = np.ones(count) if weights is None else np.asarray(weights).reshape(-1)
-    values: NDArray[np.float32] = _to_float32(given)
+def _clean_weights(weights: ArrayLike, count: int) -> NDArray[np.float32]:
+    values: NDArray[np.float32] = _to_float32(np.asarray(weights).reshape(-1))
     if values.shape != (count,):
         raise InputError(f"{count} edges but {values.size} edge weights")
     wrong = ~np.isfinite(values) | (values < 0)

@@ -20,7 +20,7 @@ from dcgst.features.components import smoothed_components
 from dcgst.features.neighbors import Neighbors
 from dcgst.graph import UNKNOWN, FeatureMatrix, Graph
 from dcgst.methods.result import AGREEMENT, LEFT_OUT
-from dcgst.methods.sampling import LARGE
+from dcgst.methods.sampling import is_large
 from dcgst.shift.cmd import CMDFrom
 from dcgst.shift.concentration import concentration
 from dcgst.splits import Split
@@ -488,7 +488,7 @@ def _advice(found: Diagnosis) -> list[str]:
             "After a fit, label 20 or 30 randomly chosen nodes (dcgst audit): they measure the "
             "accuracy and help most. Choose further nodes with dcgst suggest."
         )
-    elif found.nodes < LARGE:  # the default is fitted to a sample of larger graphs
+    elif not is_large(found.nodes):  # the default is fitted to a sample of larger graphs
         advice.append("The method gp is faster than the default, and usually less accurate.")
     if found.unreached > found.isolated:
         advice.append("Label a node in the larger components that have no label.")

@@ -18,7 +18,7 @@ from dcgst.methods.network import Network, NeuralMethod, copy_parameters
 from dcgst.methods.params import param
 from dcgst.methods.problem import Problem
 from dcgst.methods.result import Result, Selection
-from dcgst.methods.self_training import SelfTraining
+from dcgst.methods.self_training import SelfTraining, StopRule
 from dcgst.nn.backbones import Output
 from dcgst.shift.ner import entropy
 from dcgst.shift.selection import ranks
@@ -123,7 +123,7 @@ class DRGST(NeuralMethod):
         network = self.create_network(problem)
         network.train("training-0", problem.train_labels, problem, self.training_options)
         output = network.predict()
-        state = SelfTraining(problem, output.embedding, max_stages=self.stages)
+        state = SelfTraining(problem, output.embedding, StopRule(problem, self.stages))
         best = BestState(list(network.model.parameters()))
         update_best(best, 0, output, problem)
         for stage in range(1, self.stages + 1):

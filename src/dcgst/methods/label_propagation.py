@@ -67,8 +67,7 @@ class LabelPropagation(Method):
     def fit_rows(self, problem: Problem) -> NodeFunction:
         """A function that returns ``(R, m, C)`` probabilities of nodes."""
         by = Filter(1 - self.alpha, self.steps)
-        given = problem.given_labels()
-        propagated = problem.graph.smooth(given, by, problem.checkpoint.prefix + "labels")
+        propagated = problem.smooth(problem.given_labels(), by, "labels")
         shares = problem.class_shares()[:, None]
 
         def proba(nodes: NodeTensors) -> Tensor:
@@ -130,10 +129,8 @@ class CorrectAndSmooth(NeuralMethod):
 
     def propagate(self, problem: Problem, model: RowModel) -> NodeFunction:
         """Probabilities ``(R, m, C)`` of a model, corrected and smoothed, as function of nodes."""
-        graph, given, name = problem.graph, problem.given_labels(), problem.checkpoint.prefix
-        predicted = self.as_function(model, graph)
-        corrected = self.correct(graph, predicted, given, name + "errors")
-        return self.smooth(graph, corrected, given, name + "corrected")
+        predicted = self.as_function(model, problem.graph)
+        return self.smooth(problem, self.correct(problem, predicted))
 
     def as_function(self, model: RowModel, graph: GraphTensors) -> NodeFunction:
         """Probabilities of a model as function of nodes; computed once if all nodes are here."""
@@ -143,17 +140,16 @@ class CorrectAndSmooth(NeuralMethod):
         proba = own(graph).softmax(-1)
         return lambda nodes: proba[:, nodes.nodes]
 
-    def correct(
-        self, graph: GraphTensors, model: NodeFunction, given: NodeFunction, name: str = ""
-    ) -> NodeFunction:
+    def correct(self, problem: Problem, model: NodeFunction) -> NodeFunction:
         """Predictions plus the propagated errors."""
+        graph, given = problem.graph, problem.given_labels()
 
         def error(nodes: NodeTensors) -> Tensor:
             known = given(nodes)
             labeled = known.sum(-1, keepdim=True)
             return (known - model(nodes)) * labeled if bool(labeled.any()) else known
 
-        propagated = graph.smooth(error, Filter(1 - self.correct_alpha, self.steps), name)
+        propagated = problem.smooth(error, Filter(1 - self.correct_alpha, self.steps), "errors")
         count = given(graph).sum((1, 2))[:, None, None]
         mean = error(graph).abs().sum((1, 2), keepdim=True) / count
 
@@ -166,16 +162,15 @@ class CorrectAndSmooth(NeuralMethod):
 
         return corrected
 
-    def smooth(
-        self, graph: GraphTensors, corrected: NodeFunction, given: NodeFunction, name: str = ""
-    ) -> NodeFunction:
+    def smooth(self, problem: Problem, corrected: NodeFunction) -> NodeFunction:
         """Probabilities from predictions and given labels, smoothed together."""
+        given = problem.given_labels()
 
         def start(nodes: NodeTensors) -> Tensor:
             known = given(nodes)
             return torch.where(known.sum(-1, keepdim=True) > 0, known, corrected(nodes))
 
-        smoothed = graph.smooth(start, Filter(1 - self.smooth_alpha, self.steps), name)
+        smoothed = problem.smooth(start, Filter(1 - self.smooth_alpha, self.steps), "corrected")
 
         def proba(nodes: NodeTensors) -> Tensor:
             found = smoothed(nodes).clamp_min(1e-9)

@@ -18,7 +18,7 @@ from dcgst.methods.problem import Problem, follow_shares, shares_of
 from dcgst.methods.result import Result
 from dcgst.methods.row_models import RowModel
 from dcgst.methods.running import confidence_rows, restore_confidence, scale_confidence
-from dcgst.methods.sampling import LARGE, open_large, some_labeled
+from dcgst.methods.sampling import is_large, open_large, some_labeled
 from dcgst.train.device import threads_for
 from dcgst.train.progress import counted
 
@@ -55,7 +55,7 @@ def predict(
 
 def predicts_in_blocks(method: Method, result: Result, graph: Graph) -> bool:
     """Whether another graph is predicted in blocks of rows, in bounded memory."""
-    return graph.num_nodes >= LARGE and method.predicts_rows(result)
+    return is_large(graph.num_nodes) and method.predicts_rows(result)
 
 
 def _predict_at_once(

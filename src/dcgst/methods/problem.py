@@ -17,6 +17,7 @@ from dcgst.features.graph_tensors import GraphTensors, NodeFunction, known_label
 from dcgst.features.matrix import empty_like, row_ranges
 from dcgst.features.normalize import Features
 from dcgst.features.shares import every_kth, share_offsets
+from dcgst.features.smoothing import Filter
 from dcgst.features.sparse import SparseMatrix
 from dcgst.graph import UNKNOWN
 from dcgst.memory import forget
@@ -172,7 +173,7 @@ class Problem:
     def trust(self) -> Tensor:
         """``(R,)`` how representative the training labels look, from zero to one."""
         labeled = self.graph.in_graph(self.train_labels) >= 0
-        found = concentration(labeled.numpy(force=True), self.graph.source.adjacency)
+        found = concentration(labeled.numpy(force=True), self.graph.source.neighbors.adjacency)
         return representativeness(found).to(self.device)
 
     def train_on_validation(self) -> Problem:
@@ -190,6 +191,10 @@ class Problem:
     def given_labels(self) -> NodeFunction:
         """The training labels as function of nodes: one-hot rows, zero for other nodes."""
         return known_labels(self.graph.in_graph(self.train_labels), self.num_classes)
+
+    def smooth(self, values: NodeFunction, by: Filter, name: str) -> NodeFunction:
+        """Smooth values over the graph; ``name`` stands for the values within a method."""
+        return self.graph.smooth(values, by, self.checkpoint.prefix + name)
 
     def label_counts(self) -> Tensor:
         """``(R, C)`` number of training labels of each class."""

@@ -24,8 +24,7 @@ from dcgst.memory import forget
 from dcgst.methods.problem import Problem, follow_shares, shares_of
 from dcgst.methods.result import NOT_LABELED, Result
 from dcgst.methods.row_models import SAMPLE, confidence_scale, mean_confidence
-from dcgst.methods.sampling import LARGE as LARGE_GRAPH
-from dcgst.methods.sampling import predict_all, restrict, sample_of
+from dcgst.methods.sampling import is_large, predict_all, restrict, sample_of
 from dcgst.methods.storage import RESULTS, stored
 from dcgst.splits import Split
 from dcgst.train.checkpoint import Checkpoint
@@ -257,7 +256,7 @@ def fits_sample(method: Method, graph: Graph, runs: int = 1) -> bool:
     It is, if the graph is large: on a CPU because it is faster, on a GPU if there is not enough
     memory for all nodes in all runs that are computed together.
     """
-    if graph.num_nodes < LARGE_GRAPH or not method.fits_sample:
+    if not is_large(graph.num_nodes) or not method.fits_sample:
         return False
     device = resolve_device(method.device)
     return device.type == "cpu" or gpu_memory_needed(method, graph, runs) > usable_memory(device)

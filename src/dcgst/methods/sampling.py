@@ -15,6 +15,7 @@ from dcgst.features.columns import MOST_COLUMNS
 from dcgst.features.graph_features import GraphFeatures, Learned
 from dcgst.features.graph_tensors import NEIGHBORS, GraphTensors, draw_sample
 from dcgst.features.matrix import new_file, open_workspace
+from dcgst.features.neighbors import Neighbors
 from dcgst.features.propagation import DIMENSIONS, HOPS
 from dcgst.features.smoothing import FILTERS
 from dcgst.files import write_text
@@ -34,12 +35,28 @@ if TYPE_CHECKING:
     from dcgst.methods.base import Method
 
 
-LARGE = 50_000
-"""Number of nodes from which a method is fitted to a sample."""
+@dataclasses.dataclass(frozen=True)
+class SampleSizes:
+    """From how many nodes a graph is large, and the most nodes of a sample of it.
 
-POOL_NODES = 50_000
-GIVEN_NODES = 100_000
-"""Most nodes of a sample: of those to predict, and of those with a given label."""
+    Attributes:
+        large: number of nodes from which a method is fitted to a sample.
+        pool: most nodes to predict.
+        given: most nodes with a given label.
+    """
+
+    large: int = 50_000
+    pool: int = 50_000
+    given: int = 100_000
+
+
+SIZES = SampleSizes()
+
+
+def is_large(num_nodes: int) -> bool:
+    """Whether methods are fitted to a sample of the nodes of such a graph."""
+    return num_nodes >= SIZES.large
+
 
 LABEL_MATRICES = 3
 """Matrices with a column per class that label propagation and Correct and Smooth need."""
@@ -98,10 +115,8 @@ def open_large(
     ) as workspace:
         yield GraphFeatures(
             graph.features,
-            graph.adjacency,
+            Neighbors(graph.adjacency, graph.weighted, device),
             workspace,
-            device,
-            weighted=graph.weighted,
             columns_weighted=graph.columns_weighted,
             learned=learned,
         )
@@ -139,8 +154,8 @@ def choose_nodes(graph: Graph, split: Split, seed: int) -> NDArray[np.int64]:
         return nodes if nodes.size <= most else rng.choice(nodes, most, replace=False)
 
     train = _some_of_each_class(order, np.asarray(split.train.any(axis=0)), graph.labels, rng)
-    val = some(np.asarray(split.val.any(axis=0)), GIVEN_NODES)
-    pool = some(np.asarray(split.pool.any(axis=0)), POOL_NODES)
+    val = some(np.asarray(split.val.any(axis=0)), SIZES.given)
+    pool = some(np.asarray(split.pool.any(axis=0)), SIZES.pool)
     return np.unique(np.concatenate([train, val, pool]))
 
 
@@ -156,9 +171,9 @@ def _some_of_each_class(
     labels: NDArray[np.int64],
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """At most ``GIVEN_NODES`` nodes at random; classes with few nodes keep all of them."""
+    """Not too many of the nodes, at random; classes with few nodes keep all of them."""
     nodes = order[mask[order]]
-    if nodes.size <= GIVEN_NODES:
+    if nodes.size <= SIZES.given:
         return nodes
     nodes = rng.permutation(nodes)
     codes = labels[nodes]
@@ -167,8 +182,8 @@ def _some_of_each_class(
     first = np.searchsorted(codes[by_class], np.arange(num_classes))
     rank = np.empty(nodes.size, dtype=np.int64)  # within the class, at random
     rank[by_class] = np.arange(nodes.size) - first[codes[by_class]]
-    rare = rank < GIVEN_NODES // (2 * num_classes)
-    others = nodes[~rare][: GIVEN_NODES - int(rare.sum())]
+    rare = rank < SIZES.given // (2 * num_classes)
+    others = nodes[~rare][: SIZES.given - int(rare.sum())]
     return np.concatenate([nodes[rare], others])
 
 

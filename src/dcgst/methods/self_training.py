@@ -55,13 +55,12 @@ class StopRule:
     """When each fit stops.
 
     Args:
-        fits: R.
+        problem: the input of R fits.
         max_stages: stages after which a fit stops.
         patience: stop after this many stages in a row in which the shift did not decrease, or when
             there are no further candidates. None: stop after ``max_stages`` only.
         compare_with: the shift did not decrease if it is not below that of the ``previous`` stage,
             or not below the ``lowest`` so far.
-        device: where the tensors are.
 
     Attributes:
         stage: number of the current stage, from 1.
@@ -72,12 +71,12 @@ class StopRule:
 
     def __init__(
         self,
-        fits: int,
+        problem: Problem,
         max_stages: int,
         patience: int | None = None,
         compare_with: str = "previous",
-        device: str = "cpu",
     ) -> None:
+        fits, device = problem.num_fits, problem.device
         self.max_stages, self.patience, self.compare_with = max_stages, patience, compare_with
         self.stage = 1
         self.active = torch.full((fits,), max_stages > 0, device=device)
@@ -120,9 +119,7 @@ class SelfTraining:
     Args:
         problem: the input.
         z: ``(R, n, d)`` the embedding of the first network.
-        max_stages: see :class:`StopRule`.
-        patience: see :class:`StopRule`.
-        compare_with: see :class:`StopRule`.
+        stop_rule: when each fit stops.
         accumulate: see :class:`PseudoLabels`.
         support: :math:`|b-a|` of the shift, see :func:`~dcgst.shift.cmd.cmd`.
     """
@@ -131,18 +128,12 @@ class SelfTraining:
         self,
         problem: Problem,
         z: Tensor,
-        *,
-        max_stages: int,
-        patience: int | None = None,
-        compare_with: str = "previous",
+        stop_rule: StopRule,
         accumulate: bool = False,
         support: float | None = None,
     ) -> None:
-        self.problem, self.support = problem, support
+        self.problem, self.stop_rule, self.support = problem, stop_rule, support
         self.pseudo_labels = PseudoLabels(problem.train_labels, accumulate)
-        self.stop_rule = StopRule(
-            problem.num_fits, max_stages, patience, compare_with, str(problem.device)
-        )
         self.trace = Trace(problem, z, support)
 
     @property

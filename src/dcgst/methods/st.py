@@ -16,7 +16,7 @@ from dcgst.methods.networks import GCN
 from dcgst.methods.params import param
 from dcgst.methods.problem import Problem
 from dcgst.methods.result import Result, Selection
-from dcgst.methods.self_training import SelfTraining
+from dcgst.methods.self_training import SelfTraining, StopRule
 from dcgst.nn.backbones import Output
 from dcgst.shift.selection import ranks
 from dcgst.train.random import Purpose, Streams, derive
@@ -54,7 +54,9 @@ class ST(NeuralMethod):
     def solve(self, problem: Problem) -> list[Result]:
         network = self.train_new(problem.train_labels, problem, 0)
         output = network.predict()
-        state = SelfTraining(problem, output.embedding, max_stages=self.stages, accumulate=True)
+        state = SelfTraining(
+            problem, output.embedding, StopRule(problem, self.stages), accumulate=True
+        )
         for stage in range(1, self.stages + 1):
             selection = self.select(output, state.labels, problem, stage)
             state.finish_stage(selection, output.embedding)

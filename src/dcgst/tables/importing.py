@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dcgst.errors import InputError, option
 from dcgst.files import write_text
 from dcgst.graph import UNKNOWN
-from dcgst.graph.cleaning import MAX_MAGNITUDE
+from dcgst.graph.cleaning import MAX_MAGNITUDE, EdgeCounts, edge_keys, merge_edges
 from dcgst.memory import available_memory, forget, unlimited_addresses
 from dcgst.tables import store as files
 from dcgst.tables.edges import (
@@ -316,25 +316,11 @@ SORTING = 10
 
 
 @dataclass
-class Counts:
-    """What happened to the edges of a table."""
+class Entries(EdgeCounts):
+    """What was changed in the edges of a table, and what was written."""
 
-    loops: int = 0
-    zero_weights: int = 0
-    repeated: int = 0
-    one_way: int = 0
     entries: int = 0
     index: str = "int32"
-
-    def notes(self) -> list[str]:
-        """Notes for the user, as for a graph in memory."""
-        texts = {
-            "self-loops dropped": self.loops,
-            "repeated edges merged": self.repeated,
-            "directed edges made undirected": self.one_way,
-            "edges of weight 0 dropped": self.zero_weights,
-        }
-        return [f"{count} {what}" for what, count in texts.items() if count]
 
 
 class AdjacencyBuilder:
@@ -363,7 +349,7 @@ class AdjacencyBuilder:
         size = 2 * num_edges * (KEY().itemsize + (WEIGHT().itemsize if weighted else 0))
         count = max(1, min(1000, num_nodes, -(-SORTING * size // max(1, memory))))
         self.width = -(-num_nodes // count)
-        self.counts = Counts()
+        self.counts = Entries()
         for path in (folder, work):
             path.mkdir(parents=True, exist_ok=True)
         self.keys = [work / f"bucket-{number:04d}.keys" for number in range(count)]
@@ -378,18 +364,8 @@ class AdjacencyBuilder:
         weights: NDArray[np.float32] | None = None,
     ) -> None:
         """Add edges; self-loops and edges of weight zero are counted and dropped."""
-        kept = source != target
-        self.counts.loops += int((~kept).sum())
-        if weights is not None:
-            zero = kept & (weights == 0)
-            self.counts.zero_weights += int(zero.sum())
-            kept &= ~zero
-            weights = np.tile(weights[kept], 2)
-        source, target = source[kept], target[kept]
-        rows, columns = np.concatenate([source, target]), np.concatenate([target, source])
-        backward = np.repeat(np.array([0, 1], dtype=KEY), source.size)
-        bucket = rows // self.width
-        keys = ((rows - bucket * self.width) * self.num_nodes + columns) * 2 + backward
+        keys, weights = edge_keys((source, target), weights, self.num_nodes, self.counts)
+        bucket = keys // (2 * self.num_nodes * self.width)
         order = np.argsort(bucket.astype(np.int16), kind="stable")
         ends = np.searchsorted(bucket[order], np.arange(len(self.keys) + 1))
         keys = keys[order]
@@ -401,7 +377,7 @@ class AdjacencyBuilder:
                 if weights is not None:
                     _append(self.values[number], weights[start:stop])
 
-    def finish(self, progress: Callable[[float], object] = lambda _: None) -> Counts:
+    def finish(self, progress: Callable[[float], object] = lambda _: None) -> Entries:
         """Sort the buckets, write the arrays, and remove the buckets.
 
         Args:
@@ -419,7 +395,7 @@ class AdjacencyBuilder:
                 rows, columns = np.divmod(positions, self.num_nodes)
                 start = number * self.width
                 own = degrees[start : start + self.width]
-                own += np.bincount(rows, minlength=own.size)[: own.size]
+                own += np.bincount(rows - start, minlength=own.size)[: own.size]
                 columns.astype(index).tofile(indices)
                 ones = np.ones(columns.size, dtype=WEIGHT)
                 (ones if weights is None else weights).tofile(values)
@@ -437,20 +413,8 @@ class AdjacencyBuilder:
             nothing = np.zeros(0, dtype=WEIGHT) if self.weighted else None
             return np.zeros(0, dtype=KEY), nothing
         keys = np.fromfile(self.keys[number], dtype=KEY)
-        weights = None
-        if self.weighted:
-            weights = np.fromfile(self.values[number], dtype=WEIGHT)
-            order = np.lexsort((weights, keys >> 1))
-            keys, weights = keys[order], weights[order]
-        else:
-            keys.sort()
-        positions = keys >> 1
-        last = np.append(positions[1:] != positions[:-1], True)
-        group = np.cumsum(np.concatenate([[False], last[:-1]]))
-        forward = np.bincount(group, weights=1 - (keys & 1)).astype(np.int64)
-        self.counts.repeated += int(np.maximum(forward - 1, 0).sum())
-        self.counts.one_way += int((forward == 0).sum())
-        return positions[last], None if weights is None else weights[last]
+        weights = np.fromfile(self.values[number], dtype=WEIGHT) if self.weighted else None
+        return merge_edges(keys, weights, self.counts)
 
 
 def _append(path: Path, values: NDArray[np.generic]) -> None:

@@ -15,7 +15,7 @@ from dcgst.methods.dcgst.teacher import Teacher
 from dcgst.methods.network import Network
 from dcgst.methods.problem import Problem
 from dcgst.methods.result import Result
-from dcgst.methods.self_training import SelfTraining
+from dcgst.methods.self_training import SelfTraining, StopRule
 from dcgst.nn.backbones import BACKBONES, Output
 from dcgst.shift.selection import SelectionObjective, relaxed_selection
 from dcgst.train.training import BestState, cross_entropy
@@ -72,9 +72,7 @@ class DCGST(Settings):
         state = SelfTraining(
             problem,
             embed(output),
-            max_stages=self.max_stages,
-            patience=self.stage_patience,
-            compare_with=self.stop_compares_with,
+            StopRule(problem, self.max_stages, self.stage_patience, self.stop_compares_with),
             accumulate=self.accumulate,
             support=self.cmd_support,
         )

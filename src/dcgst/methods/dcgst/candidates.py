@@ -137,8 +137,9 @@ def find_candidates(
     else:  # departure 6: half of the candidates of each class
         available = torch.zeros_like(per_class).scatter_add(1, predicted, mask.to(per_class.dtype))
         share = problem.num_classes if budget_of == "total" else 1
-        quotas = torch.minimum((per_class / 2 / share).ceil(), available)
-        budget, most = quotas.sum(1), mask.sum(1)
+        half = (available / 2).ceil()
+        quotas = torch.minimum((per_class / 2 / share).ceil(), half)
+        budget, most = quotas.sum(1), half.sum(1)
     return Candidates(
         mask=mask,
         predicted=predicted,
