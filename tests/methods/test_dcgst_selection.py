@@ -197,7 +197,7 @@ class TestNERWeight:
     def test_relative_terms_are_in_the_unit_of_the_shift(self, monkeypatch):
         """For a random half of the candidates, γ·NER equals γ times the CMD."""
         term = self.ner_term(monkeypatch, ner_reduction="relative", ner_weight=0.7)
-        half = self.candidates.random_half()
+        half = self.candidates.equal_weights()
         problem = twelve_nodes()
         labeled, nothing = problem.train_labels >= 0, torch.zeros(1, 12)
         objective = SelectionObjective(draw(0, 1, 12, 2), labeled, problem.pool, nothing, 1.0)

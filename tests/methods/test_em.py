@@ -136,7 +136,7 @@ class TestEdgeAgreement:
         problem = chain([[0, -1, -1, -1, -1, 1]] * 2)
 
         def pooled(*filters):
-            problem.graph.views = [list(views) for views in filters]
+            problem.graph._shared["views"] = [list(views) for views in filters]
             return EM().predict_nodes(problem).log_proba
 
         torch.testing.assert_close(pooled([follows, crosses]), pooled([follows]), atol=1e-3, rtol=0)

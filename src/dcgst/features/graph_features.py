@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -64,6 +64,8 @@ class GraphFeatures(ByReference):
         self._learned, self._columns_weighted = learned, columns_weighted
         self.features, self.neighbors = features, neighbors
         self.workspace = workspace or Workspace(device=neighbors.device)
+        self._row_sums: dict[tuple[float, tuple[int, ...]], tuple[Tensor, ...]] = {}
+        self._by_others: dict[str, list[Matrix]] = {}
 
     @property
     def num_nodes(self) -> int:
@@ -235,10 +237,6 @@ class GraphFeatures(ByReference):
         return self._row_sums[teleport, hops]
 
     @cached_property
-    def _row_sums(self) -> dict[tuple[float, tuple[int, ...]], tuple[Tensor, ...]]:
-        return {}
-
-    @cached_property
     def bases(self) -> list[list[Basis]]:
         """Directions of most variance of each matrix in ``smoothed``."""
         if self._learned is not None and self._learned.views is not None:
@@ -283,9 +281,16 @@ class GraphFeatures(ByReference):
         if by is None or by.equals(self.propagation):
             by, matrices = self._propagated
         else:
-            matrices = self._propagate(by, "by-another-")
+            matrices = self._propagated_by_others(by)
         rows = [self.rows_of(matrix, nodes) for matrix in matrices]
         return by.normalize(rows, self.neighbors.degrees[nodes])
+
+    def _propagated_by_others(self, by: Propagation) -> list[Matrix]:
+        """Projected features as on another graph, computed once for each."""
+        digest = by.digest()
+        if digest not in self._by_others:
+            self._by_others[digest] = self._propagate(by, f"{digest}-")
+        return self._by_others[digest]
 
     @cached_property
     def _propagated(self) -> tuple[Propagation, list[Matrix]]:
@@ -300,11 +305,11 @@ class GraphFeatures(ByReference):
         size = self.neighbors.degrees.log1p()
         degree = torch.stack([size.mean(), size.std(correction=0).clamp_min(1e-12)])
         weights = self.weights
-        found = Propagation(weights.factor, weights.center, projection, offset, offset, degree)
+        nothing = torch.zeros(len(HOPS) + 1, len(offset), device=self.device)
+        found = Propagation(weights.factor, weights.center, projection, offset, nothing, degree)
         matrices = self._propagate(found)
         means = torch.stack([self.mean(matrix) for matrix in matrices])
-        final = Propagation(weights.factor, weights.center, projection, offset, means, degree)
-        return final, matrices
+        return replace(found, means=means), matrices
 
     def _propagate(self, by: Propagation, prefix: str = "") -> list[Matrix]:
         """Projected features of 0 to 3 hops, and their PageRank means."""

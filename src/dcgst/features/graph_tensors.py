@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Protocol, cast
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,40 +35,6 @@ def unscaled(rows: FeatureMatrix) -> FeatureMatrix:
     return rows
 
 
-class NodeTensors(Protocol):
-    """What fitted models read of some nodes of a graph."""
-
-    @property
-    def nodes(self) -> Nodes:
-        """Their positions in the graph."""
-
-    @property
-    def x(self) -> Features:
-        """``(m, d)`` features, scaled as the method needs them."""
-
-    @property
-    def adjacency(self) -> SparseMatrix:
-        """Their edges."""
-
-    @property
-    def propagated(self) -> dict[str, Tensor]:
-        """Blocks of features by number of hops, ``(m, k)`` each."""
-
-    def propagated_by(self, propagation: Propagation) -> dict[str, Tensor]:
-        """Blocks of features by number of hops, computed as on another graph."""
-
-    @property
-    def views(self) -> Sequence[Views]:
-        """18 versions of the smoothed features for EM: ``views[i]`` holds those of filter i."""
-
-    def scaled_by(self, scale: Scale) -> NodeTensors:
-        """The same nodes with features scaled by another method; the rest is shared."""
-
-
-NodeFunction = Callable[[NodeTensors], Tensor]
-"""A function that returns ``(R, m, C)`` values of m nodes."""
-
-
 class NodeRows:
     """What fitted models read of some nodes of a graph, computed when it is needed.
 
@@ -79,33 +46,42 @@ class NodeRows:
 
     def __init__(self, source: GraphFeatures, nodes: Nodes, scale: Scale = unscaled) -> None:
         self.source, self.nodes, self.scale = source, nodes, scale
+        self._shared: dict[str, Any] = {}
+
+    def _once(self, name: str, compute: Callable[[], Any]) -> Any:
+        """A value that does not depend on the scale, computed once for all scales."""
+        if name not in self._shared:
+            self._shared[name] = compute()
+        return self._shared[name]
 
     def at(self, nodes: Nodes) -> NodeRows:
         """The same of other nodes of the graph."""
         return NodeRows(self.source, nodes, self.scale)
 
+    def scaled_by(self, scale: Scale) -> Self:
+        """The same nodes with features scaled by another method; the rest is shared."""
+        other = copy.copy(self)
+        other.__dict__.pop("x", None)
+        other.scale = scale
+        return other
+
     @cached_property
     def x(self) -> Features:
         """``(m, d)`` features."""
-        return self.features_by(self.scale)
-
-    def features_by(self, scale: Scale) -> Features:
-        """``(m, d)`` features, scaled by another method."""
-        return to_features(scale(self.source.rows(self.nodes)), self.source.device)
-
-    def scaled_by(self, scale: Scale) -> NodeTensors:
-        """The same nodes with features scaled by another method; the rest is shared."""
-        return cast("NodeTensors", OtherFeatures(self, scale))
+        return to_features(self.scale(self.source.rows(self.nodes)), self.source.device)
 
     @property
     def adjacency(self) -> SparseMatrix:
         """Their edges."""
         raise ValueError("networks that use edges need all nodes of a graph at once")
 
-    @cached_property
+    @property
     def propagated(self) -> dict[str, Tensor]:
         """Blocks of features by number of hops, ``(m, k)`` each."""
-        return self.source.propagated(self.nodes)
+        found: dict[str, Tensor] = self._once(
+            "propagated", lambda: self.source.propagated(self.nodes)
+        )
+        return found
 
     def propagated_by(self, propagation: Propagation) -> dict[str, Tensor]:
         """The same, computed as on another graph."""
@@ -113,10 +89,13 @@ class NodeRows:
             return self.propagated
         return self.source.propagated(self.nodes, propagation)
 
-    @cached_property
+    @property
     def views(self) -> Sequence[Views]:
         """18 versions of the smoothed features for EM: ``views[i]`` holds those of filter i."""
+        found: Sequence[Views] = self._once("views", self._compute_views)
+        return found
 
+    def _compute_views(self) -> Sequence[Views]:
         def compute(number: int) -> Views:
             return self.source.views(self.nodes, number)
 
@@ -124,6 +103,10 @@ class NodeRows:
         if count > ROWS:
             return OneFilterAtATime(compute)
         return [compute(number) for number in range(len(FILTERS))]
+
+
+NodeFunction = Callable[[NodeRows], Tensor]
+"""A function that returns ``(R, m, C)`` values of m nodes."""
 
 
 class GraphTensors(NodeRows):
@@ -205,9 +188,13 @@ class GraphTensors(NodeRows):
     def adjacency(self) -> SparseMatrix:
         return self._adjacency
 
-    @cached_property
+    @property
     def normalized(self) -> SparseMatrix:
         """``D^-1/2 (A + I) D^-1/2``; in a sample, some entries of it, without its diagonal."""
+        found: SparseMatrix = self._once("normalized", self._normalize)
+        return found
+
+    def _normalize(self) -> SparseMatrix:
         if self.complete:
             return normalize_adjacency(self.adjacency)
         scale = self.source.neighbors.scale[self.nodes].squeeze(1)
@@ -215,9 +202,11 @@ class GraphTensors(NodeRows):
         ends = scale[pattern.rows] * scale[pattern.indices]
         return self.adjacency.with_values(self.adjacency.values * ends)
 
-    def scaled_by(self, scale: Scale) -> GraphTensors:
+    def scaled_by(self, scale: Scale) -> Self:
         """The same nodes with features scaled by another method; the rest is shared."""
-        return cast("GraphTensors", OtherFeatures(self, scale))
+        other = super().scaled_by(scale)
+        other._similar = {}
+        return other
 
     def similar_nodes(self, count: int) -> SimilarNodes:
         """The ``count`` most similar nodes of any node."""
@@ -257,7 +246,7 @@ class GraphTensors(NodeRows):
         shape = source.num_nodes, fits * columns
         smoothed = source.smooth_by([by], name, shape, wide, means=False, title="labels")[by]
 
-        def rows(nodes: NodeTensors) -> Tensor:
+        def rows(nodes: NodeRows) -> Tensor:
             own = source.rows_of(smoothed, nodes.nodes)
             return own.view(-1, fits, columns).transpose(0, 1)
 
@@ -305,43 +294,10 @@ def draw_sample(source: GraphFeatures, chosen: NDArray[np.int64], scale: Scale) 
     )
 
 
-class OtherFeatures:
-    """Nodes whose features are scaled by another method; everything else is that of ``base``.
-
-    Args:
-        base: the nodes.
-        scale: scales rows of features.
-    """
-
-    def __init__(self, base: Any, scale: Scale) -> None:
-        self.base, self.scale = base, scale
-        self._similar: dict[int, SimilarNodes] = {}
-
-    @cached_property
-    def x(self) -> Features:
-        found: Features = self.base.features_by(self.scale)
-        return found
-
-    def scaled_by(self, scale: Scale) -> OtherFeatures:
-        """Nodes with features scaled by a third method."""
-        return OtherFeatures(self.base, scale)
-
-    def similar_nodes(self, count: int) -> SimilarNodes:
-        """As in :class:`GraphTensors`, by these features."""
-        if count not in self._similar:
-            self._similar[count] = SimilarNodes(self.x, count)
-        return self._similar[count]
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "base" or name.startswith("__"):  # not there while an object is unpickled
-            raise AttributeError(name)
-        return getattr(self.base, name)
-
-
 def known_labels(labels: Tensor, num_classes: int) -> NodeFunction:
     """Labels ``(R, n)`` as function of nodes: one-hot rows, zero for -1."""
 
-    def rows(nodes: NodeTensors) -> Tensor:
+    def rows(nodes: NodeRows) -> Tensor:
         own = labels[:, nodes.nodes]
         known = (own >= 0)[..., None].float()
         coded = torch.zeros(*own.shape, num_classes, device=own.device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
@@ -65,6 +66,13 @@ class Propagation:
             torch.equal(getattr(self, field.name), getattr(other, field.name))
             for field in fields(self)
         )
+
+    def digest(self) -> str:
+        """A short text that differs if blocks are computed in another way."""
+        found = hashlib.sha256()
+        for field in fields(self):
+            found.update(getattr(self, field.name).numpy(force=True).tobytes())
+        return found.hexdigest()[:16]
 
     def project(self, x: Features) -> Tensor:
         """``(m, k)`` weighted and projected rows of features."""

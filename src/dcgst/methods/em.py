@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch.nn.functional as F
 from torch import Tensor
 
-from dcgst.features.graph_tensors import NodeTensors
+from dcgst.features.graph_tensors import NodeRows
 from dcgst.features.shares import softmax
 from dcgst.features.sparse import SparseMatrix
 from dcgst.methods.base import Method
@@ -140,7 +140,7 @@ class Mixture:
         """``(R, n, C)`` of features ``(n, d)`` of unit length."""
         return h @ self.means.mT + self.log_weights[:, None]
 
-    def __call__(self, nodes: NodeTensors) -> Tensor:
+    def __call__(self, nodes: NodeRows) -> Tensor:
         number, position = self.position
         return self.logits(nodes.views[number][position])
 

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dcgst.features.graph_tensors import NodeTensors
+from dcgst.features.graph_tensors import NodeRows
 from dcgst.methods.base import Method
 from dcgst.methods.params import param
 from dcgst.methods.problem import Problem
@@ -131,7 +131,7 @@ class KernelSum:
     coefficients: Tensor
     offset: Tensor
 
-    def __call__(self, nodes: NodeTensors) -> Tensor:
+    def __call__(self, nodes: NodeRows) -> Tensor:
         """``(n, C)`` logits."""
         blocks = list(nodes.propagated.values())
         rows = []
@@ -153,7 +153,7 @@ class KernelRows:
 
     fits: list[KernelSum]
 
-    def __call__(self, nodes: NodeTensors) -> Tensor:
+    def __call__(self, nodes: NodeRows) -> Tensor:
         return torch.stack([fit(nodes) for fit in self.fits])
 
     def select(self, fit: int) -> KernelRows:

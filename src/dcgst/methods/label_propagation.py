@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from dcgst.errors import InputError
-from dcgst.features.graph_tensors import GraphTensors, NodeFunction, NodeTensors
+from dcgst.features.graph_tensors import GraphTensors, NodeFunction, NodeRows
 from dcgst.features.smoothing import Filter
 from dcgst.methods.base import Method
 from dcgst.methods.network import NeuralMethod
@@ -70,7 +70,7 @@ class LabelPropagation(Method):
         propagated = problem.smooth(problem.given_labels(), by, "labels")
         shares = problem.class_shares()[:, None]
 
-        def proba(nodes: NodeTensors) -> Tensor:
+        def proba(nodes: NodeRows) -> Tensor:
             found = propagated(nodes)
             total = found.sum(-1, keepdim=True)
             return torch.where(total > 0, found / total, shares)
@@ -144,7 +144,7 @@ class CorrectAndSmooth(NeuralMethod):
         """Predictions plus the propagated errors."""
         graph, given = problem.graph, problem.given_labels()
 
-        def error(nodes: NodeTensors) -> Tensor:
+        def error(nodes: NodeRows) -> Tensor:
             known = given(nodes)
             labeled = known.sum(-1, keepdim=True)
             return (known - model(nodes)) * labeled if bool(labeled.any()) else known
@@ -153,7 +153,7 @@ class CorrectAndSmooth(NeuralMethod):
         count = given(graph).sum((1, 2))[:, None, None]
         mean = error(graph).abs().sum((1, 2), keepdim=True) / count
 
-        def corrected(nodes: NodeTensors) -> Tensor:
+        def corrected(nodes: NodeRows) -> Tensor:
             found = propagated(nodes)
             size = found.abs().sum(-1, keepdim=True)
             # Tiny propagated errors are not scaled: the factor would be too large.
@@ -166,13 +166,13 @@ class CorrectAndSmooth(NeuralMethod):
         """Probabilities from predictions and given labels, smoothed together."""
         given = problem.given_labels()
 
-        def start(nodes: NodeTensors) -> Tensor:
+        def start(nodes: NodeRows) -> Tensor:
             known = given(nodes)
             return torch.where(known.sum(-1, keepdim=True) > 0, known, corrected(nodes))
 
         smoothed = problem.smooth(start, Filter(1 - self.smooth_alpha, self.steps), "corrected")
 
-        def proba(nodes: NodeTensors) -> Tensor:
+        def proba(nodes: NodeRows) -> Tensor:
             found = smoothed(nodes).clamp_min(1e-9)
             return found / found.sum(-1, keepdim=True)
 

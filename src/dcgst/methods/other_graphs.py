@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from dcgst.errors import InputError
-from dcgst.features.graph_tensors import GraphTensors, NodeTensors, draw_sample
+from dcgst.features.graph_tensors import GraphTensors, NodeRows, draw_sample
 from dcgst.features.matrix import empty
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.memory import forget
@@ -86,7 +86,7 @@ def _predict_in_blocks(
         problem = Problem.build(sample, known[None], num_classes)
         models = method.models_on(result, problem)
 
-        def predict_rows(model: RowModel, nodes: NodeTensors) -> NDArray[np.float32]:
+        def predict_rows(model: RowModel, nodes: NodeRows) -> NDArray[np.float32]:
             found: NDArray[np.float32] = model(nodes)[0].softmax(-1).numpy(force=True)
             return found
 

@@ -9,7 +9,7 @@ from typing import Protocol, Self
 import torch
 from torch import Tensor
 
-from dcgst.features.graph_tensors import NodeFunction, NodeTensors, Scale
+from dcgst.features.graph_tensors import NodeFunction, NodeRows, Scale
 from dcgst.features.shares import every_kth
 from dcgst.methods.storage import storable
 from dcgst.nn.backbones import Backbone
@@ -18,7 +18,7 @@ from dcgst.nn.backbones import Backbone
 class RowModel(Protocol):
     """A fitted model of R fits: a dataclass, marked by ``storable`` if it can be stored."""
 
-    def __call__(self, nodes: NodeTensors) -> Tensor:
+    def __call__(self, nodes: NodeRows) -> Tensor:
         """``(R, m, C)`` log-probabilities of m nodes, up to a constant per node."""
 
     def select(self, fit: int) -> Self:
@@ -32,7 +32,7 @@ class NetworkRows:
 
     network: Backbone
 
-    def __call__(self, nodes: NodeTensors) -> Tensor:
+    def __call__(self, nodes: NodeRows) -> Tensor:
         operator = self.network.operator(nodes.adjacency) if self.network.hops else None
         with torch.no_grad():
             logits: Tensor = self.network(self.network.inputs(nodes), operator).logits
@@ -76,7 +76,7 @@ class ScaledRows:
     model: RowModel
     affine: Affine
 
-    def __call__(self, nodes: NodeTensors) -> Tensor:
+    def __call__(self, nodes: NodeRows) -> Tensor:
         return self.affine.apply(self.model(nodes))
 
     def select(self, fit: int) -> ScaledRows:
@@ -96,7 +96,7 @@ class MeanRows:
     models: Sequence[RowModel]
     weights: Sequence[Tensor]
 
-    def __call__(self, nodes: NodeTensors) -> Tensor:
+    def __call__(self, nodes: NodeRows) -> Tensor:
         total: Tensor | None = None
         for model, weight in zip(self.models, self.weights, strict=True):
             if not bool(weight.any()):
@@ -121,7 +121,7 @@ class OwnFeatures:
     model: RowModel
     scale: Scale
 
-    def __call__(self, nodes: NodeTensors) -> Tensor:
+    def __call__(self, nodes: NodeRows) -> Tensor:
         return self.model(nodes.scaled_by(self.scale))
 
     def select(self, fit: int) -> OwnFeatures:
@@ -137,7 +137,7 @@ class ProbabilityRows:
 
     proba: NodeFunction
 
-    def __call__(self, nodes: NodeTensors) -> Tensor:
+    def __call__(self, nodes: NodeRows) -> Tensor:
         return self.proba(nodes).log()
 
     def select(self, fit: int) -> ProbabilityRows:

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dcgst.errors import InputError
-from dcgst.features.graph_tensors import GraphTensors, NodeTensors
+from dcgst.features.graph_tensors import GraphTensors, NodeRows
 from dcgst.features.normalize import Features, normalize_adjacency
 from dcgst.features.propagation import DIMENSIONS, HOPS, Propagation
 from dcgst.features.smoothing import Filter
@@ -152,7 +152,7 @@ class Backbone(nn.Module, ABC):
     def adapt(self, graph: GraphTensors) -> None:
         """Learn from the graph what :meth:`inputs` needs, before the training; default nothing."""
 
-    def inputs(self, graph: NodeTensors) -> Features:
+    def inputs(self, graph: NodeRows) -> Features:
         """The features that :meth:`forward` takes on a graph; default those of the graph."""
         return graph.x
 
@@ -502,7 +502,7 @@ class SIGNBackbone(MLPBackbone):
     def adapt(self, graph: GraphTensors) -> None:
         self._store(graph.source.propagation)
 
-    def inputs(self, graph: NodeTensors) -> Tensor:
+    def inputs(self, graph: NodeRows) -> Tensor:
         tensors = {field.name: getattr(self, field.name) for field in fields(Propagation)}
         return torch.cat(list(graph.propagated_by(Propagation(**tensors)).values()), dim=1)
 

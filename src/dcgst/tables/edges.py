@@ -37,6 +37,9 @@ TYPE_NAMES = ("edge_type", "type", "relation", "relationship", "rel", "kind", "l
 MOST_RELATIONS = 20
 """Largest number of relations."""
 
+LARGEST_WEIGHT = 3e38
+"""Of an edge: the largest number in single precision, nearly."""
+
 NO_COLUMN = "none"
 """Says that no column is the weight, or the relation."""
 
@@ -198,6 +201,30 @@ def read_edges(
     return Edges(pairs, weights, len(edges) - len(rows), types, tuple(notes), scale)
 
 
+def unknown_node(where: str, node_id: str, hint: str = "") -> UnknownNodeError:
+    """The error for an edge whose end is no node."""
+    hint = hint if node_id else " (the cell is empty)"
+    text = f"{where}: no node has the id {node_id!r}{hint}; fix it, or drop such edges with "
+    return UnknownNodeError(text + option("drop_unknown", True), node_id)
+
+
+def wrong_weight(where: str, column: str, text: str, others: str = "") -> InputError:
+    """The error for a weight that is no number, negative or too large."""
+    return InputError(
+        f"{where}: the edge weight in column {column!r} must be a number that is not negative and "
+        f"at most {LARGEST_WEIGHT:g}, got {text!r}{others}; fix it, remove the edge, or use "
+        f"{option('weight', 'none')} to ignore the column"
+    )
+
+
+def no_edge(path: Path) -> InputError:
+    """The error for a table whose edges are all loops or unknown."""
+    return InputError(
+        f"{path} has no edge between two different nodes of the node table; at least one is "
+        "required"
+    )
+
+
 def _read_ends(
     edges: Table, ids: Sequence[str], columns: EdgeColumns, drop_unknown: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -209,19 +236,12 @@ def _read_ends(
     if unknown.any() and not drop_unknown:
         row = int(unknown.argmax())
         unknown_id = ends[0 if pairs[0, row] < 0 else 1][row]
-        raise UnknownNodeError(
-            f"{edges.where(row)}: no node has the id {unknown_id!r}"
-            f"{_suggest_id(unknown_id, position)}; fix it, or drop such edges with "
-            f"{option('drop_unknown', True)}",
-            unknown_id,
-        )
+        hint = _suggest_id(unknown_id, position)
+        raise unknown_node(edges.where(row), unknown_id, hint)
     rows = np.flatnonzero(~unknown)
     pairs = pairs[:, rows]
     if (pairs[0] == pairs[1]).all():
-        raise InputError(
-            f"{edges.path} has no edge between two different nodes of the node table; at least one "
-            "is required"
-        )
+        raise no_edge(edges.path)
     return pairs, rows
 
 
@@ -255,15 +275,11 @@ def header_as_row(table: Table) -> Table:
 
 def _read_weights(edges: Table, column: str, rows: NDArray[np.int64]) -> NDArray[np.float64]:
     weights = _amounts(edges, column)[rows]
-    invalid = np.flatnonzero(np.isnan(weights) | (weights < 0))
+    invalid = np.flatnonzero(~((weights >= 0) & (weights <= LARGEST_WEIGHT)))  # also NaN
     if len(invalid):
         row = rows[invalid[0]]
         others = f" ({len(invalid):,} such rows)" if len(invalid) > 1 else ""
-        raise InputError(
-            f"{edges.where(row)}: the edge weight in column {column!r} must be a number that is "
-            f"not negative, got {edges.column(column)[row]!r}{others}; fix it, remove the edge, or "
-            f"use {option('weight', 'none')} to ignore the column"
-        )
+        raise wrong_weight(edges.where(row), column, edges.column(column)[row], others)
     return weights
 
 
@@ -324,8 +340,6 @@ def _recency(
 
 def _suggest_id(unknown_id: str, known: Mapping[str, int]) -> str:
     """Return a hint at a known id with other leading zeros, decimals or letter case."""
-    if not unknown_id:
-        return " (the cell is empty)"
     without_zeros = unknown_id.lstrip("0") or "0"
     without_decimals = unknown_id.removesuffix(".0")
     for similar in (without_zeros, without_decimals, unknown_id.lower(), unknown_id.upper()):

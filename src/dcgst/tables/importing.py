@@ -21,12 +21,16 @@ from dcgst.graph.cleaning import MAX_MAGNITUDE, EdgeCounts, edge_keys, merge_edg
 from dcgst.memory import available_memory, forget, unlimited_addresses
 from dcgst.tables import store as files
 from dcgst.tables.edges import (
+    LARGEST_WEIGHT,
     NO_COLUMN,
     EdgeColumns,
     describe_edge_columns,
     has_header,
     header_as_row,
+    no_edge,
     resolve_edge_columns,
+    unknown_node,
+    wrong_weight,
 )
 from dcgst.tables.encoders import (
     MAX_VALUES,
@@ -45,7 +49,10 @@ from dcgst.tables.nodes import (
     describe_classes,
     describe_node_columns,
     feature_columns,
+    long_id,
+    missing_id,
     natural_order,
+    repeated_id,
     resolve_node_columns,
 )
 from dcgst.tables.store import INDICES, INDPTR, WEIGHTS
@@ -304,10 +311,6 @@ class Job:
         return result
 
 
-LARGEST = 3e38
-"""Largest edge weight."""
-
-
 KEY = np.int64
 WEIGHT = np.float32
 
@@ -445,23 +448,20 @@ def import_edges(job: Job, count: int) -> dict[str, Any]:
         unknown = np.asarray(batch["s"].is_null()) | np.asarray(batch["t"].is_null())
         dropped += int(unknown.sum())
         if dropped and not job.plan.drop_unknown:
-            raise unknown_end(job)
+            raise find_unknown_end(job)
         known = batch.filter(~unknown)
         weights = None
         if weighted:
             exact = known["weight"].to_numpy(zero_copy_only=False)
-            if not ((exact >= 0) & (exact <= LARGEST)).all():
-                raise wrong_weight(job)
+            if not ((exact >= 0) & (exact <= LARGEST_WEIGHT)).all():
+                raise find_wrong_weight(job)
             weights = exact.astype(np.float32)
         builder.add(known["s"].to_numpy(), known["t"].to_numpy(), weights)
         done += batch.num_rows
         job.progress("edges", 0.7 * done / max(1, total))
     counts = builder.finish(lambda share: job.progress("edges", 0.7 + 0.3 * share))
     if not counts.entries:
-        raise InputError(
-            f"{job.plan.edges} has no edge between two different nodes of the node table; at "
-            "least one is required"
-        )
+        raise no_edge(job.plan.edges)
     notes = [f"edges with unknown node ids dropped: {dropped}"] if dropped else []
     return {
         "num_entries": counts.entries,
@@ -471,7 +471,8 @@ def import_edges(job: Job, count: int) -> dict[str, Any]:
     }
 
 
-def unknown_end(job: Job) -> InputError:
+def find_unknown_end(job: Job) -> InputError:
+    """The error for the first edge whose end is no node."""
     ends = job.plan.edge_columns
     numbered = (
         f"(select row_number() over () as place, {clean(ends.source)} as a, "
@@ -482,26 +483,19 @@ def unknown_end(job: Job) -> InputError:
         "left join ids s on a = s.dcgst_id left join ids t on b = t.dcgst_id "
         "where s.dcgst_id is null or t.dcgst_id is null order by place limit 1"
     )
-    unknown = right if known else left
-    what = "(the cell is empty)" if unknown is None else repr(unknown)
-    return InputError(
-        f"{job.plan.edges}, row {place}: no node has the id {what}; fix it, or drop such "
-        f"edges with {option('drop_unknown', True)}"
-    )
+    return unknown_node(f"{job.plan.edges}, row {place}", (right if known else left) or "")
 
 
-def wrong_weight(job: Job) -> InputError:
+def find_wrong_weight(job: Job) -> InputError:
+    """The error for the first edge whose weight is wrong."""
     column = str(job.plan.edge_columns.weight)
     number = number_of(column)
     place, text = job.database.row(
         f"select place, text from (select row_number() over () as place, {clean(column)} as "
         f"text, {number} as number from edges) "
-        f"where number is null or number < 0 or number > {LARGEST} limit 1"
+        f"where number is null or number < 0 or number > {LARGEST_WEIGHT} limit 1"
     )
-    return InputError(
-        f"{job.plan.edges}, row {place}: the edge weight in column {column!r} must be a "
-        f"number from 0 to {LARGEST:g}, got {text or ''!r}; fix it, or remove the edge"
-    )
+    return wrong_weight(f"{job.plan.edges}, row {place}", column, text or "")
 
 
 SAMPLE = 100_000
@@ -518,11 +512,13 @@ def import_ids(job: Job) -> dict[str, Any]:
         "as dcgst_node from nodes",
     )
     count, longest = job.database.row("select count(*), max(length(dcgst_id)) from ids")
-    if longest > MAX_ID_LENGTH:
+    if not count:
         raise InputError(
-            f"{job.plan.nodes}: an id has {longest:,} characters; ids may have at most "
-            f"{MAX_ID_LENGTH:,}"
+            f"{job.plan.nodes}: no row can be read after the header; if a name in it has quotes, "
+            "they must be around the whole name and doubled inside"
         )
+    if longest > MAX_ID_LENGTH:
+        raise find_long_id(job, id_text)
     ids = np.lib.format.open_memmap(
         job.out / files.IDS, mode="w+", dtype=f"<U{longest}", shape=(count,)
     )
@@ -532,26 +528,30 @@ def import_ids(job: Job) -> dict[str, Any]:
     return {"count": count}
 
 
+def find_long_id(job: Job, id_text: str) -> InputError:
+    """The error for the first id that is too long."""
+    numbered = f"(select row_number() over () as place, {id_text} as id from nodes)"
+    place, node_id = job.database.row(
+        f"select place, id from {numbered} where length(id) > {MAX_ID_LENGTH} order by place "
+        "limit 1"
+    )
+    return long_id(f"{job.plan.nodes}, row {place}", node_id)
+
+
 def check_ids(job: Job, id_text: str) -> None:
     """Raise if an id is missing or repeated."""
     path, column = job.plan.nodes, job.plan.node_columns.id
     numbered = f"(select row_number() over () as place, {id_text} as id from nodes)"
     missing = job.database.row(f"select min(place) from {numbered} where id is null")[0]
     if missing is not None:
-        raise InputError(
-            f"{path}, row {missing}: the id in column {column!r} is missing; every node needs "
-            "an id, and NA, N/A, NaN, null and none count as missing values"
-        )
+        raise missing_id(f"{path}, row {missing}", column)
     repeated = job.database.row(
         f"select id, min(place), max(place) from {numbered} where id in (select {id_text} from "
         f"nodes group by 1 having count(*) > 1 limit 1) group by id"
     )
     if repeated is not None:
         node_id, first, last = repeated
-        raise InputError(
-            f"{path}, row {last}: the id {node_id!r} is repeated, it is also in row {first}; "
-            "ids must be unique, and spaces around them do not count"
-        )
+        raise repeated_id(f"{path}, row {last}", node_id, f"row {first}")
 
 
 def import_nodes(job: Job, count: int) -> dict[str, Any]:

@@ -39,6 +39,30 @@ class Labels:
     codes: NDArray[np.int64]
 
 
+def missing_id(where: str, column: str) -> InputError:
+    """The error for a node without an id."""
+    return InputError(
+        f"{where}: the id in column {column!r} is missing; every node needs an id, and NA, N/A, "
+        "NaN, null and none count as missing values"
+    )
+
+
+def long_id(where: str, node_id: str) -> InputError:
+    """The error for a text that is too long for an id."""
+    return InputError(
+        f"{where}: the id {node_id[:20]!r}… has {len(node_id):,} characters; ids may have at most "
+        f"{MAX_ID_LENGTH:,}"
+    )
+
+
+def repeated_id(where: str, node_id: str, first: str) -> InputError:
+    """The error for an id of two nodes."""
+    return InputError(
+        f"{where}: the id {node_id!r} is repeated, it is also in {first}; ids must be unique, and "
+        "spaces around them do not count"
+    )
+
+
 def read_ids(nodes: Table, column: str) -> list[str]:
     """Return the node ids.
 
@@ -49,21 +73,11 @@ def read_ids(nodes: Table, column: str) -> list[str]:
     first_row: dict[str, int] = {}
     for row, node_id in enumerate(ids):
         if not node_id:
-            raise InputError(
-                f"{nodes.where(row)}: the id in column {column!r} is missing; every node needs an "
-                "id, and NA, N/A, NaN, null and none count as missing values"
-            )
+            raise missing_id(nodes.where(row), column)
         if len(node_id) > MAX_ID_LENGTH:
-            raise InputError(
-                f"{nodes.where(row)}: the id {node_id[:20]!r}… has {len(node_id):,} characters; "
-                f"ids may have at most {MAX_ID_LENGTH:,}"
-            )
+            raise long_id(nodes.where(row), node_id)
         if node_id in first_row:
-            raise InputError(
-                f"{nodes.where(row)}: the id {node_id!r} is repeated, it is also in "
-                f"{nodes.position(first_row[node_id])}; ids must be unique, and spaces around "
-                "them do not count"
-            )
+            raise repeated_id(nodes.where(row), node_id, nodes.position(first_row[node_id]))
         first_row[node_id] = row
     return ids
 

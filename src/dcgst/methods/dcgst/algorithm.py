@@ -100,8 +100,7 @@ class DCGST(Settings):
             shift = state.finish_stage(selection, z, exhausted)
             growth = self.growth + (self.growth_rule == "increment")  # λ, or λ + 1
             num_candidates = num_candidates * (1 + growth)
-            value, always = self.compare_teachers(problem, output, shift)
-            best.update(stage, value, always=always, only=active)
+            best.update(stage, self.score_teacher(problem, output, shift, stage), only=active)
         # Step 3, line 14: train a student on the original graph (Eq. 15). It is the network of the
         # teacher, with the parameters of the best stage.
         best.restore()
@@ -139,30 +138,31 @@ class DCGST(Settings):
         self, problem: Problem, candidates: Candidates, z: Tensor
     ) -> SelectionObjective:
         """The objective of Eq. 12."""
-        nothing = torch.zeros_like(candidates.ner)
         distance = SelectionObjective(
-            z, problem.train_labels >= 0, problem.pool, nothing, self.cmd_support
+            z,
+            problem.train_labels >= 0,
+            problem.pool,
+            torch.zeros_like(candidates.ner),
+            self.cmd_support,
         )
-        if self.ner_reduction == "sum":
-            gain = self.ner_weight * candidates.ner
-        elif self.ner_reduction == "mean":
-            gain = self.ner_weight * candidates.ner / candidates.budget.clamp_min(1)[:, None]
-        else:  # departure 8: D and NER are divided by their values for a random half
-            half = candidates.random_half()
-            shift, ner = distance.value(half), (half * candidates.ner).sum(1).abs()
-            ner = ner.clamp_min(torch.finfo(ner.dtype).tiny)
-            gain = self.ner_weight * shift[:, None] * (candidates.ner / ner[:, None])
+        gain = self.ner_weight * candidates.ner
+        if self.ner_reduction == "mean":
+            gain = gain / candidates.budget.clamp_min(1)[:, None]
+        elif self.ner_reduction == "relative":  # departure 8: D and NER by those of equal weights
+            equal = candidates.equal_weights()
+            shift, ner = distance.value(equal), (equal * candidates.ner).sum(1).abs()
+            gain = gain * (shift / ner.clamp_min(torch.finfo(ner.dtype).tiny))[:, None]
         return replace(distance, ner_term=gain)
 
-    def compare_teachers(
-        self, problem: Problem, output: Output, shift: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """``(R,)`` what the best teacher minimizes, and bool: the last teacher is the best."""
+    def score_teacher(self, problem: Problem, output: Output, shift: Tensor, stage: int) -> Tensor:
+        """``(R,)`` what the best teacher minimizes."""
         if self.best_teacher == "shift":
-            return shift, torch.zeros_like(problem.has_validation)
-        last = torch.full_like(problem.has_validation, self.best_teacher == "last")
+            return shift
+        last = torch.full_like(shift, -stage)  # the last teacher is the best
+        if self.best_teacher == "last":
+            return last
         val_loss = cross_entropy(output.logits, problem.val_labels)
-        return val_loss, last | ~problem.has_validation
+        return torch.where(problem.has_validation, val_loss, last)
 
     def train_student(self, student: Network, labels: Tensor, problem: Problem) -> None:
         """Train on the final labels and the original graph."""

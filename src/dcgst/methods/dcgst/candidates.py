@@ -87,8 +87,8 @@ class Candidates:
     quotas: Tensor | None
     exhausted: Tensor
 
-    def random_half(self) -> Tensor:
-        """``(R, n)`` weights q of a random subset of δ candidates, in expectation."""
+    def equal_weights(self) -> Tensor:
+        """``(R, n)`` q of a random subset of δ candidates, in expectation: δ/|C| everywhere."""
         share = self.budget / self.mask.sum(1).clamp_min(1)
         return share.clamp_max(1)[:, None] * self.mask
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from dcgst.features.graph_tensors import NodeTensors
+from dcgst.features.graph_tensors import NodeRows
 from dcgst.features.shares import every_kth, mean_probabilities, share_offsets
 from dcgst.graph import UNKNOWN
 from dcgst.methods.ensemble.members import SMALLEST, STUDENT, MemberFit
@@ -263,7 +263,7 @@ class CombinedModel:
     calibration: Affine
     label_counts: Tensor
 
-    def __call__(self, nodes: NodeTensors) -> Tensor:
+    def __call__(self, nodes: NodeRows) -> Tensor:
         """``(R, m, C)`` log-probabilities."""
         present = {name: model for name, model in self.members.items() if model is not None}
         weights = normalized({name: self.weights[name] for name in present})

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from dcgst.features.graph_tensors import NodeTensors
+from dcgst.features.graph_tensors import NodeRows
 from dcgst.graph import UNKNOWN
 from dcgst.methods.base import Method
 from dcgst.methods.problem import Problem
@@ -206,7 +206,7 @@ class StackedRows:
 
     fits: Sequence[RowModel]
 
-    def __call__(self, nodes: NodeTensors) -> Tensor:
+    def __call__(self, nodes: NodeRows) -> Tensor:
         return torch.cat([model(nodes) for model in self.fits])
 
     def select(self, fit: int) -> StackedRows:
