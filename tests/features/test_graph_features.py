@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -131,3 +132,32 @@ def test_wide_features_are_reduced(graph, monkeypatch):
     views = NodeRows(in_blocks(graph), slice(None)).views
     assert views[0][2].shape == (150, 5)
     assert bool(views[0][2].isfinite().all())
+
+
+@pytest.mark.parametrize("rows", [32, 1000])
+def test_nodes_are_freed_when_they_are_not_used_any_more(graph, monkeypatch, rows):
+    """Without a cycle of references; their tensors may be large."""
+    monkeypatch.setattr(graph_tensors, "ROWS", rows)
+    nodes = GraphTensors.of(graph.features, graph.adjacency, scale=scaled)
+    other = nodes.scaled_by(lambda rows: rows)
+    assert len(nodes.views) == len(other.views)
+    assert nodes.propagated is other.propagated
+    assert nodes.normalized is other.normalized
+    alive = weakref.ref(nodes)
+    del nodes, other
+    assert alive() is None
+
+
+def test_features_of_several_other_graphs_are_kept_apart(graph, tmp_path):
+    source = in_blocks(graph, tmp_path)
+    other = (
+        replace(graph, features=graph.features * 3 + 1)
+        if isinstance(graph.features, np.ndarray)
+        else replace(graph, features=(graph.features * 3).tocsr())
+    )
+    learned = source.propagation, in_blocks(other).propagation
+    shifted = replace(learned[1], offset=learned[1].offset + 1)
+    found = [source.propagated(slice(0, 9), by)["0 hops"] for by in (*learned, shifted)]
+    assert not torch.allclose(found[0], found[2])
+    again = source.propagated(slice(0, 9), shifted)["0 hops"]
+    torch.testing.assert_close(found[2], again)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Self
@@ -60,8 +59,8 @@ class NodeRows:
 
     def scaled_by(self, scale: Scale) -> Self:
         """The same nodes with features scaled by another method; the rest is shared."""
-        other = copy.copy(self)
-        other.__dict__.pop("x", None)
+        other = object.__new__(type(self))
+        other.__dict__.update({key: value for key, value in vars(self).items() if key != "x"})
         other.scale = scale
         return other
 
@@ -96,10 +95,12 @@ class NodeRows:
         return found
 
     def _compute_views(self) -> Sequence[Views]:
-        def compute(number: int) -> Views:
-            return self.source.views(self.nodes, number)
+        source, nodes = self.source, self.nodes  # not self: a cycle would keep its memory
 
-        count = self.source.num_nodes if isinstance(self.nodes, slice) else len(self.nodes)
+        def compute(number: int) -> Views:
+            return source.views(nodes, number)
+
+        count = source.num_nodes if isinstance(nodes, slice) else len(nodes)
         if count > ROWS:
             return OneFilterAtATime(compute)
         return [compute(number) for number in range(len(FILTERS))]
