@@ -60,16 +60,16 @@ def test_popular_nodes_differ_in_degree(graph, popular):
 
 
 def test_the_p_value_counts_the_labels_and_is_corrected(graph, popular):
-    """No random set of 200 is as far away: p = 1/201, times four by Holm's correction."""
+    """No random set of 200 is as far away: p = 1/201, times five by Holm's correction."""
     degree = next(shift for shift in diagnose(graph, popular).shifts if shift.name == "degree")
     assert DRAWS == 200
-    assert degree.p == pytest.approx(4 / 201)
+    assert degree.p == pytest.approx(5 / 201)
 
 
 def test_all_nodes_labeled_are_never_significant():
     graph = synthetic(60, 2, features=4, seed=1)
     found = diagnose(graph, np.ones(60, dtype=bool))
-    assert [shift.p for shift in found.shifts] == [1, 1, 1, 1]
+    assert [shift.p for shift in found.shifts] == [1] * 5
     assert found.headline == "The labels look like a random sample of the nodes."
     assert any("The method gp is faster" in line for line in found.advice)
 
@@ -109,9 +109,9 @@ def test_features_are_compared_by_their_moments():
     assert found[1] > found[2] > 0, "means differ by 3 and by 1"
 
 
-def test_there_are_four_distances(graph):
+def test_there_are_five_distances(graph):
     names = list(distances(graph, [np.arange(5)]))
-    assert names == ["features", "degree", "position", "representation"]
+    assert names == ["features", "degree", "position", "representation", "concentration"]
 
 
 def path_graph(labels, classes=2) -> Graph:
@@ -264,3 +264,16 @@ def test_random_labels_rarely_differ_in_a_column():
         graph = Graph.from_edges(pairs, features, labels)
         named += bool(diagnose(graph, columns=dict.fromkeys("abcd", 1)).biased_columns)
     assert named <= 4
+
+
+def test_labels_around_one_node_are_biased_although_nothing_else_differs():
+    """A ring of equal nodes: only that the labeled ones are neighbors tells them from others."""
+    n = 600
+    nodes = np.arange(n)
+    edges = [np.r_[nodes, nodes], np.r_[(nodes + 1) % n, (nodes + 2) % n]]
+    graph = Graph.from_edges(edges, np.ones((n, 2)), nodes % 2)
+    together, apart = diagnose(graph, nodes < 12), diagnose(graph, nodes % 50 == 0)
+    assert "reach each other" in together.headline
+    assert not apart.biased
+    shift = next(shift for shift in together.shifts if shift.name == "concentration")
+    assert together.concentration == shift.value > 2

@@ -16,8 +16,8 @@ def matrix(dense) -> sp.csr_array:
     return sp.csr_array(np.asarray(dense, dtype=np.float32))
 
 
-def mask(*rows) -> np.ndarray:
-    return np.array(rows, dtype=bool)
+def mask(*rows) -> list[np.ndarray]:
+    return [np.flatnonzero(row) for row in rows]
 
 
 TWO_PAIRS = [[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]]
@@ -60,7 +60,7 @@ def test_labels_around_one_node_are_concentrated_and_random_labels_are_not():
     values = {}
     for sampler in ("uniform", "degree", "ppr-s"):
         split = sample(graph, sampler, per_class=8, runs=3)
-        values[sampler] = concentration(split.train, adjacency).mean().item()
+        values[sampler] = concentration(mask(*split.train), adjacency).mean()
     assert 0.7 < values["uniform"] < 1.4
     assert 0.7 < values["degree"] < 1.4
     assert values["ppr-s"] > 1.8
@@ -71,12 +71,24 @@ def test_trust_falls_from_one_to_zero():
     assert values == [1, 1, 0.5, 0, 0]
 
 
-def test_many_labels_are_compared_from_some_of_them(monkeypatch):
+def test_many_labels_are_compared_from_some_of_them():
     graph = synthetic(nodes=600, seed=1)
     adjacency = graph.adjacency
-    labeled = sample(graph, "ppr-s", per_class=40, runs=1).train
-    exact = concentration(labeled, adjacency).item()
-    monkeypatch.setattr("dcgst.shift.concentration.MOST_STARTS", 50)
-    assert concentration(labeled, adjacency).item() == pytest.approx(exact, rel=0.15)
-    monkeypatch.setattr("dcgst.shift.concentration.MOST_STARTS", 159)  # every second of 160
-    assert concentration(labeled, adjacency).item() != exact
+    labeled = mask(*sample(graph, "ppr-s", per_class=40, runs=1).train)
+    exact = concentration(labeled, adjacency)[0]
+    assert concentration(labeled, adjacency, starts=50)[0] == pytest.approx(exact, rel=0.15)
+    every_second = concentration(labeled, adjacency, starts=159)[0]  # of 160
+    assert every_second != exact
+
+
+@pytest.mark.parametrize("limit", ["LABELS_AT_ONCE", "ENTRIES_AT_ONCE"])
+def test_sets_can_be_computed_in_any_groups(monkeypatch, limit):
+    graph = synthetic(nodes=300, seed=1)
+    sets = mask(*sample(graph, "ppr-s", per_class=8, runs=5).train)
+    together = concentration(sets, graph.adjacency)
+    monkeypatch.setattr(f"dcgst.shift.concentration.{limit}", 40)
+    np.testing.assert_allclose(concentration(sets, graph.adjacency), together, rtol=1e-6)
+
+
+def test_a_set_without_nodes_is_not_concentrated():
+    assert concentration(mask([0] * 4, [1, 0, 1, 0]), matrix(TWO_PAIRS))[0] == 1

@@ -77,9 +77,7 @@ def _show_diagnosis(found: Diagnosis) -> None:
     say(
         f"{found.labels} of {found.nodes:,} nodes are labeled ({found.rate:.2%}). Labels per "
         f"class: {shown}{more}.\n"
-        f"Edges between labeled nodes that connect the same class: {homophily}.\n"
-        f"Concentration of the labeled nodes in the graph: {found.concentration:.1f} (random "
-        "sample: about 1; from one region: 2 or more).\n",
+        f"Edges between labeled nodes that connect the same class: {homophily}.\n",
         wrap=True,
     )
     table = Table("difference in", "shift", "random", "", "meaning", box=None)

@@ -48,7 +48,11 @@ SHIFT_NAMES = {
     "degree": "number of neighbors",
     "position": "position in the graph",
     "representation": "features averaged over neighbors",
+    "concentration": "their distance from each other",
 }
+
+STARTS = 50
+"""Labeled nodes from which walks start that measure their concentration."""
 
 NodeSets = Sequence[NDArray[np.int64]]
 
@@ -60,11 +64,15 @@ def distances(graph: Graph, sets: NodeSets) -> dict[str, NDArray[np.float64]]:
         "degree": degree_distances(graph, sets),
         "position": position_distances(graph, sets),
         "representation": cmd_distances(smoothed_components(graph, hops=HOPS), sets),
+        "concentration": concentration(sets, graph.adjacency, STARTS),
     }
 
 
 def describe(name: str, significant: bool, graph: Graph, labeled_nodes: NDArray[np.int64]) -> str:
     """A difference between labeled nodes and all nodes in words."""
+    if name == "concentration":
+        often = "more often than" if significant else "about as often as"
+        return f"labeled nodes reach each other {often} in a random sample"
     how = "more than" if significant else "about as much as"
     own, mean = graph.degrees[labeled_nodes].mean(), graph.degrees.mean()
     differ = {
@@ -173,7 +181,7 @@ class Shift:
     """One respect in which labeled nodes may differ from the others.
 
     Attributes:
-        name: ``features``, ``degree``, ``position`` or ``representation``.
+        name: ``features``, ``degree``, ``position``, ``representation`` or ``concentration``.
         value: distance between the labeled nodes and all nodes.
         expected: mean distance for random node sets of the same size.
         p: probability that a random set is at least as far away, corrected for the number of tests
@@ -291,6 +299,11 @@ class Diagnosis:
         others = [SHIFT_NAMES[shift.name] for shift in self.biased if shift is not worst]
         also = f" They also differ in {' and '.join(others)}." if others else ""
         finite = np.isfinite(worst.ratio)
+        if worst.name == "concentration":
+            return (
+                "The labels are not representative: labeled nodes are close to each other in the "
+                f"graph, and reach each other {worst.value:.1f} times as often as by chance.{also}"
+            )
         factor = f"{worst.ratio:.1f} times as much as" if finite else "more than"
         return (
             f"The labels are not representative: in {SHIFT_NAMES[worst.name]}, labeled nodes "
@@ -332,17 +345,18 @@ def diagnose(
     reached = np.isin(component, component[labeled_nodes])
     codes = graph.labels[labeled_nodes]
     counts = np.bincount(codes[codes >= 0], minlength=graph.num_classes)
+    shifts = _shifts(graph, sets)
     diagnosis = Diagnosis(
         nodes=graph.num_nodes,
         edges=graph.num_edges,
         labels=labeled_nodes.size,
         counts={name: int(n) for name, n in zip(graph.class_names, counts, strict=True)},
         **_homophily(graph, labeled, _some(labeled_nodes, seed)),
-        concentration=_concentration(graph, labeled),
+        concentration=next(shift.value for shift in shifts if shift.name == "concentration"),
         isolated=int((graph.degrees == 0).sum()),
         components=int(component.max()) + 1,
         unreached=int((~reached).sum()),
-        shifts=_shifts(graph, sets),
+        shifts=shifts,
         columns=_column_shifts(graph, sets, columns or {}),
         warnings=[],
         advice=[],
@@ -399,10 +413,6 @@ def _decide(higher: float, far_higher: float) -> bool | None:
     if higher < SIGNIFICANCE:
         return True
     return False if far_higher < SIGNIFICANCE else None
-
-
-def _concentration(graph: Graph, labeled: NDArray[np.bool_]) -> float:
-    return round(float(concentration(labeled[None], graph.adjacency)[0]), 3)
 
 
 def _random_sets(

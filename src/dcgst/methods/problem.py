@@ -172,9 +172,10 @@ class Problem:
     @cached_property
     def trust(self) -> Tensor:
         """``(R,)`` how representative the training labels look, from zero to one."""
-        labeled = self.graph.in_graph(self.train_labels) >= 0
-        found = concentration(labeled.numpy(force=True), self.graph.source.neighbors.adjacency)
-        return representativeness(found).to(self.device)
+        labeled = (self.graph.in_graph(self.train_labels) >= 0).numpy(force=True)
+        sets = [np.flatnonzero(own) for own in labeled]
+        found = concentration(sets, self.graph.source.neighbors.adjacency)
+        return representativeness(torch.tensor(found, dtype=torch.float32, device=self.device))
 
     def train_on_validation(self) -> Problem:
         """The same problem with the validation labels as training labels, and no validation."""
