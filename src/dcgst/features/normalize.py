@@ -116,11 +116,6 @@ def scale_features(x: Features, factor: Tensor) -> Features:
     return x * factor
 
 
-def scale_to_one(x: Features) -> Features:
-    """Multiply all features by one power of two: the largest magnitude is then in [0.5, 1)."""
-    return scale_features(x, inverse_power_of_two(largest_magnitude(x)))
-
-
 def to_features(matrix: FeatureMatrix, device: torch.device | str = "cpu") -> Features:
     """Convert a feature matrix to tensors; CSR stays sparse if at most a fifth is nonzero."""
     if not sp.issparse(matrix):

@@ -48,7 +48,7 @@ SHIFT_NAMES = {
     "degree": "number of neighbors",
     "position": "position in the graph",
     "representation": "features averaged over neighbors",
-    "concentration": "their distance from each other",
+    "concentration": "distance from each other",
 }
 
 STARTS = 50
@@ -297,7 +297,8 @@ class Diagnosis:
             return "The labels look like a random sample of the nodes."
         worst = max(self.biased, key=lambda shift: shift.ratio)
         others = [SHIFT_NAMES[shift.name] for shift in self.biased if shift is not worst]
-        also = f" They also differ in {' and '.join(others)}." if others else ""
+        listed = " and ".join([", ".join(others[:-1]), others[-1]] if others[1:] else others)
+        also = f" They also differ in {listed}." if others else ""
         finite = np.isfinite(worst.ratio)
         if worst.name == "concentration":
             return (
@@ -330,7 +331,7 @@ def diagnose(
     Example:
         >>> from dcgst import diagnose, load
         >>> [shift.name for shift in diagnose(load("synthetic")).biased]
-        ['position']
+        ['position', 'concentration']
     """
     if not (graph.labels != UNKNOWN).any():
         raise InputError("no node has a label, so there is nothing to diagnose")

@@ -225,21 +225,6 @@ def parse_number(text: str) -> float | None:
         return None
 
 
-def are_numbers(texts: Iterable[str]) -> bool:
-    """Whether all texts represent numbers.
-
-    Example:
-        >>> are_numbers(["1e3", "2"]), are_numbers(["1", "red"])
-        (True, False)
-    """
-    try:
-        for text in texts:
-            float(text)
-    except ValueError:
-        return False
-    return True
-
-
 def is_decimal_comma(text: str) -> bool:
     """Whether a text is a number with a decimal comma, or an integer.
 
