@@ -40,7 +40,7 @@ from mutations import SOURCE, Mutant, mutants_of, mutate
 from recorder import Recorder, tests_by_line
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("shift", "methods", "splits", "evaluate", "runs", "io")
+PACKAGES = ("features", "graph", "shift", "methods", "splits", "evaluate", "runs", "insight", "tables")
 CACHE = ROOT / ".mutants"
 WORKERS = 2
 BUDGET = 120.0  # seconds of tests for one mutant
