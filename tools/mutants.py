@@ -40,7 +40,17 @@ from mutations import SOURCE, Mutant, mutants_of, mutate
 from recorder import Recorder, tests_by_line
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("features", "graph", "shift", "methods", "splits", "evaluate", "runs", "insight", "tables")
+PACKAGES = (
+    "features",
+    "graph",
+    "shift",
+    "methods",
+    "splits",
+    "evaluate",
+    "runs",
+    "insight",
+    "tables",
+)
 CACHE = ROOT / ".mutants"
 WORKERS = 2
 BUDGET = 120.0  # seconds of tests for one mutant
