@@ -129,6 +129,18 @@ def test_views_of_another_graph_are_computed_as_on_the_first(graph):
         torch.testing.assert_close(block, first.propagated(some)[name])
 
 
+def test_weights_and_directions_are_those_of_the_first_graph(graph, monkeypatch):
+    monkeypatch.setattr(graph_features, "MOST_COLUMNS", 4)
+    neighbors = Neighbors(graph.adjacency)
+    first = GraphFeatures(graph.features, neighbors)
+    reversed_columns = np.ascontiguousarray(graph.features[:, ::-1])
+    other = GraphFeatures(reversed_columns, neighbors, learned=first.learned)
+    assert torch.equal(other.weights.factor, first.weights.factor)
+    for own, expected in zip(other.view_directions, first.view_directions, strict=True):
+        assert torch.equal(own, expected)
+        assert own.shape == (6, 4)
+
+
 def test_the_transpose_of_smoothing(graph, rng):
     source, by = GraphFeatures(graph.features, Neighbors(graph.adjacency)), Filter(0.1, 3)
     left, right = (torch.tensor(rng.normal(size=(60, 2)), dtype=torch.float32) for _ in range(2))
