@@ -113,6 +113,13 @@ def test_a_sample_has_some_neighbors_of_each_node(graph, monkeypatch):
     assert value == pytest.approx(scale[row] * scale[column], rel=1e-5)
 
 
+def test_no_neighbor_is_drawn_twice(graph):
+    sample = draw_sample(in_blocks(graph), np.arange(150), scaled)
+    pattern = sample.adjacency.pattern
+    keys = pattern.rows * 150 + pattern.indices
+    assert len(keys) == len(torch.unique(keys)) == np.minimum(graph.degrees, 2).sum()
+
+
 def test_a_sample_knows_its_place_in_the_graph(graph):
     sample = draw_sample(in_blocks(graph), np.array([3, 90]), scaled)
     labels = torch.full((1, len(sample.positions)), -1)

@@ -268,9 +268,10 @@ def draw_sample(source: GraphFeatures, chosen: NDArray[np.int64], scale: Scale) 
     kept = np.minimum(count, NEIGHBORS)
     owner = np.repeat(np.arange(len(chosen)), kept)
     place = np.arange(len(owner)) - np.repeat(np.cumsum(kept) - kept, kept)
-    # One neighbor from each of equally long parts of the list.
-    share = (place + rng.random(len(owner))) / np.repeat(kept, kept)
-    entries = start[owner] + (share * count[owner]).astype(np.int64)
+    # One neighbor from each of nearly equal parts of the list, so that none is drawn twice.
+    length, parts = count[owner], kept[owner]
+    first, stop = place * length // parts, (place + 1) * length // parts
+    entries = start[owner] + first + (rng.random(len(owner)) * (stop - first)).astype(np.int64)
     neighbors, weights = indices[entries], source.neighbors.adjacency.data[entries]
     nodes, position = np.unique(np.concatenate([chosen, neighbors]), return_inverse=True)
     rows, columns = position[owner], position[len(chosen) :]
