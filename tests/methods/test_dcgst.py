@@ -93,7 +93,8 @@ class TestStages:
         monkeypatch.setattr(
             Candidates, "select", lambda *_: selection_of([[1] * 8], [next(selected)])
         )
-        method = quick(accumulate=accumulate, max_stages=2, stage_patience=9)
+        settings = {"criterion": "confidence", "max_stages": 2, "stage_patience": 9}
+        method = quick(accumulate=accumulate, **settings)
         (result,) = method.solve(problem)
         third = 1 if accumulate else -1
         assert result.labeled_stage.tolist() == [0, 0, 0, third, 1, 2, -1, -1]
@@ -133,7 +134,7 @@ class TestStart:
         monkeypatch.setattr(
             DCGST, "train_student", lambda _, student, *__: students.append(student.predict())
         )
-        quick(backbone="gcn", lr=0.3, max_stages=4, stage_patience=9).solve(problem)
+        quick(backbone="gcn", lr=0.1, max_stages=4, stage_patience=9).solve(problem)
         return teachers, students[0].logits
 
     def test_is_the_one_with_the_lowest_validation_loss(self, problem, monkeypatch):
@@ -258,7 +259,7 @@ def test_literal_presets_have_the_published_weights_and_do_what_is_printed():
         literal, paper = (DCGST.from_preset(f"{kind}/{name}") for kind in ("literal", "paper"))
         for weight in ("cmd_weight", "predictor_weight", "ner_weight", "lr", "growth"):
             assert getattr(literal, weight) == getattr(paper, weight)
-        assert (literal.ner_reduction, literal.constraint) == ("sum", "penalty")
+        assert (literal.ner_reduction, literal.solver) == ("sum", "penalty")
         assert (literal.representation, literal.support) == ("hidden", "range")
         assert literal.dropout == 0.5
         assert (literal.budget, literal.class_balance) == ("total", "none")

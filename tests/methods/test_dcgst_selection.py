@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from dcgst.methods import DCGST
-from dcgst.methods.dcgst import algorithm as module
 from dcgst.methods.dcgst.candidates import candidates_per_class, find_candidates
 from dcgst.methods.problem import Problem
 from dcgst.methods.result import Selection
@@ -132,19 +131,22 @@ class TestSelect:
     @pytest.mark.parametrize(
         ("class_balance", "expected"), [("none", [2, 6, 7, 8]), ("uniform", [1, 2, 6, 7, 8])]
     )
-    def test_largest_relaxed_selection_is_selected(self, class_balance, expected, monkeypatch):
+    def test_candidates_with_the_largest_score_are_selected(self, class_balance, expected):
         """The least confident candidates have the largest q."""
         q = torch.tensor([[0.0, 0.5, 0.9, 1.0, 1.0, 0.1, 0.8, 0.7, 0.6, 1.0, 1.0, 1.0]])
-        monkeypatch.setattr(module, "relaxed_selection", lambda *_, **__: q)
-        selection = self.select(class_balance=class_balance)
+        candidates = find_candidates(
+            twelve_nodes(), self.logits(), torch.tensor([3.0]), class_balance
+        )
+        selection = candidates.select(q)
         assert self.nodes(selection.selected) == expected
         assert torch.equal(selection.selection_score, q)
 
-    def test_shift_of_the_selection_is_lower_than_by_confidence(self):
+    @pytest.mark.parametrize("solver", ["exchange", "projection", "penalty"])
+    def test_shift_of_the_selection_is_lower_than_by_confidence(self, solver):
         z = draw(5, 1, 12, 2)
+        settings = {"class_balance": "none", "ner_weight": 0.0, "solver": solver}
         shift, confidence = (
-            self.select(criterion=c, class_balance="none", ner_weight=0.0, z=z).selected
-            for c in ("shift", "confidence")
+            self.select(criterion=c, z=z, **settings).selected for c in ("shift", "confidence")
         )
         nothing = torch.zeros(1, 12)
         problem = twelve_nodes()
@@ -159,44 +161,33 @@ class TestSelect:
 class TestNERWeight:
     """The term of NER that is passed to the objective: γ · NER, divided by δ for a mean."""
 
-    def ner_term(self, monkeypatch, **settings) -> torch.Tensor:
-        seen = []
-
-        def recorded(objective, candidates, budget, *, penalty):
-            seen.append((objective, candidates, budget))
-            return torch.zeros_like(objective.ner_term)
-
-        monkeypatch.setattr(module, "relaxed_selection", recorded)
+    def ner_term(self, *, factor: float = 1.0, **settings) -> torch.Tensor:
         problem, method, z = twelve_nodes(), DCGST(**settings), draw(0, 1, 12, 2)
         found = find_candidates(
             problem, draw(2, 1, 12, 3), torch.tensor([3.0]), method.class_balance
         )
-        self.ner = getattr(self, "factor", 1.0) * draw(1, 1, 12)
-        candidates = replace(found, ner=self.ner, budget=torch.tensor([4.0]))
-        self.candidates = candidates
-        method.score_candidates(problem, candidates, z, stage=1)
-        ((objective, seen_candidates, seen_budget),) = seen
+        self.ner = factor * draw(1, 1, 12)
+        self.candidates = replace(found, ner=self.ner, budget=torch.tensor([4.0]))
+        objective = method.make_objective(problem, self.candidates, z)
         assert objective.z is z
         assert torch.equal(objective.labeled, problem.train_labels >= 0)
         assert torch.equal(objective.pool, problem.pool)
-        assert seen_candidates is candidates.mask
-        assert seen_budget is candidates.budget
         return objective.ner_term
 
-    def test_sum(self, monkeypatch):
-        term = self.ner_term(monkeypatch, ner_reduction="sum", ner_weight=0.5)
+    def test_sum(self):
+        term = self.ner_term(ner_reduction="sum", ner_weight=0.5)
         torch.testing.assert_close(term, 0.5 * self.ner)
 
-    def test_mean(self, monkeypatch):
-        term = self.ner_term(monkeypatch, ner_reduction="mean", ner_weight=0.5)
+    def test_mean(self):
+        term = self.ner_term(ner_reduction="mean", ner_weight=0.5)
         torch.testing.assert_close(term, 0.5 * self.ner / 4)
 
-    def test_without_ner_only_the_shift_counts(self, monkeypatch):
-        assert not self.ner_term(monkeypatch, ner_weight=0.0).any()
+    def test_without_ner_only_the_shift_counts(self):
+        assert not self.ner_term(ner_weight=0.0).any()
 
-    def test_relative_terms_are_in_the_unit_of_the_shift(self, monkeypatch):
+    def test_relative_terms_are_in_the_unit_of_the_shift(self):
         """For a random half of the candidates, γ·NER equals γ times the CMD."""
-        term = self.ner_term(monkeypatch, ner_reduction="relative", ner_weight=0.7)
+        term = self.ner_term(ner_reduction="relative", ner_weight=0.7)
         half = self.candidates.equal_weights()
         problem = twelve_nodes()
         labeled, nothing = problem.train_labels >= 0, torch.zeros(1, 12)
@@ -205,11 +196,10 @@ class TestNERWeight:
         expected = 0.7 * sign * objective.value(half)
         torch.testing.assert_close((half * term).sum(1), expected)
 
-    def test_relative_selection_does_not_depend_on_the_unit_of_ner(self, monkeypatch):
-        term = self.ner_term(monkeypatch, ner_reduction="relative", ner_weight=0.7)
+    def test_relative_selection_does_not_depend_on_the_unit_of_ner(self):
+        term = self.ner_term(ner_reduction="relative", ner_weight=0.7)
         assert term.abs().max() > 0
-        self.factor = 100.0
-        again = self.ner_term(monkeypatch, ner_reduction="relative", ner_weight=0.7)
+        again = self.ner_term(factor=100.0, ner_reduction="relative", ner_weight=0.7)
         torch.testing.assert_close(term, again)
 
 

@@ -1,4 +1,4 @@
-"""Selection: ranks and quotas by hand, the relaxation against the best subset by enumeration."""
+"""Selection: ranks and quotas by hand, both solvers against the best subset by enumeration."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import torch
 from dcgst.shift import cmd
 from dcgst.shift.selection import (
     SelectionObjective,
+    exchange,
     project_to_budget,
     ranks,
     relaxed_selection,
@@ -84,6 +85,76 @@ def test_the_objective_is_the_cmd_minus_the_ner_term():
     distance = cmd(objective.z, objective.z, objective.pool.float(), joined)
     expected = distance - objective.ner_term[0, 6] - objective.ner_term[0, 9]
     torch.testing.assert_close(objective.value(subset), expected)
+
+
+class TestExchange:
+    start = mask(30, 5, 6, 7, 8)
+
+    @pytest.mark.parametrize("gain", [0.0, 0.05])
+    def test_it_is_close_to_the_best_subset(self, gain):
+        """Of all subsets of four out of ten candidates, for several graphs.
+
+        It gains most of the difference between the mean and the best subset.
+        """
+        shares = []
+        for seed in range(8):
+            objective, candidates = objective_of(seed, gain)
+            values = values_of_subsets(objective)
+            found = objective.value(exchange(objective, candidates, self.start))
+            shares.append(float((values.mean() - found) / (values.mean() - values.min())))
+        assert sum(shares) / len(shares) > 0.6, shares
+
+    def test_the_objective_never_rises_and_the_number_stays(self):
+        gains = []
+        for seed in range(8):
+            objective, candidates = objective_of(seed, 0.05)
+            values = []
+            for steps in range(6):
+                subset = exchange(objective, candidates, self.start, steps=steps)
+                assert set(subset.unique().tolist()) <= {0.0, 1.0}
+                assert float(subset.sum()) == 4
+                assert not subset[~candidates].any()
+                values.append(float(objective.value(subset)))
+            assert values == sorted(values, reverse=True)
+            gains.append(values[0] - values[-1])
+        assert sum(gain > 0.1 for gain in gains) >= 4, gains
+
+    def test_without_steps_nothing_is_exchanged(self):
+        objective, candidates = objective_of(0)
+        subset = exchange(objective, candidates, self.start, steps=0)
+        assert torch.equal(subset, self.start.float())
+
+    def test_large_ner_terms_are_selected(self):
+        objective, candidates = objective_of(0)
+        term = torch.zeros(1, 30)
+        term[0, [6, 9, 11, 13]] = 100.0
+        subset = exchange(replace(objective, ner_term=term), candidates, self.start)
+        assert subset.nonzero()[:, 1].tolist() == [6, 9, 11, 13]
+
+    def test_only_candidates_of_one_group_are_exchanged(self):
+        """Nodes 5 to 9 are one group, 10 to 14 the other; the best NER terms are in the second."""
+        objective, candidates = objective_of(0)
+        term = torch.zeros(1, 30)
+        term[0, 9:15] = torch.tensor([100.0, 200, 200, 200, 200, 100])
+        groups = (torch.arange(30) >= 10).long()[None]
+        start = mask(30, 5, 6, 7, 14)
+        subset = exchange(replace(objective, ner_term=term), candidates, start, groups)[0] > 0
+        assert subset[5:10].sum() == 3
+        assert bool(subset[9])
+        assert subset[10:14].sum() == 1
+
+    def test_runs_with_different_numbers_of_candidates_are_independent(self):
+        z, gain = draw(0, 3, 30, 2), draw(1, 3, 30).abs() / 10
+        labeled = mask(30, 0, 1).expand(3, -1)
+        candidates = torch.cat([mask(30, *range(5, 15)), mask(30, 20, 21, 22), mask(30)])
+        start = torch.cat([self.start, mask(30, 20, 21), mask(30)])
+        objective = SelectionObjective(z, labeled, ~labeled, gain)
+        together = exchange(objective, candidates, start)
+        for run in range(3):
+            part = slice(run, run + 1)
+            own = SelectionObjective(z[part], labeled[part], ~labeled[part], gain[part])
+            assert torch.equal(together[part], exchange(own, candidates[part], start[part]))
+        assert together.sum(1).tolist() == [4, 2, 0]
 
 
 class TestRelaxedSelection:

@@ -7,6 +7,7 @@ candidate sets of different sizes can be computed together.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 import torch.nn.functional as F
@@ -16,7 +17,7 @@ from dcgst.shift.cmd import WeightedCMD
 from dcgst.train.training import Repeated
 
 STEPS = 50
-"""Gradient steps of the relaxed selection; the paper gives no number."""
+"""Steps of the selection; the paper gives no number."""
 
 
 def ranks(order_by: Tensor, members: Tensor, groups: Tensor | None = None) -> Tensor:
@@ -81,6 +82,98 @@ class SelectionObjective:
         return self.cmd_of(nodes)(weights) - (self.ner_term * weights).sum(1)
 
 
+@dataclass(frozen=True)
+class CandidateObjective:
+    """The objective as a function of weights of the candidates alone; tensors ``(R, k)``.
+
+    Attributes:
+        nodes: the candidates; fits with fewer than k of them are padded.
+        inside: bool, false where padded.
+        distance: the CMD.
+        ner_term: γ·NER.
+    """
+
+    nodes: Tensor
+    inside: Tensor
+    distance: WeightedCMD
+    ner_term: Tensor
+
+    @classmethod
+    def of(cls, objective: SelectionObjective, candidates: Tensor) -> Self:
+        """Restrict an objective to candidates ``(R, n)`` bool."""
+        most = int(candidates.sum(1).max())
+        nodes = candidates.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, :most]
+        inside = candidates.gather(1, nodes)
+        return cls(nodes, inside, objective.cmd_of(nodes), objective.ner_term.gather(1, nodes))
+
+    def value(self, weights: Tensor) -> Tensor:
+        """``(R,)``; differentiable."""
+        return self.distance(weights) - (self.ner_term * weights).sum(1)
+
+    def scatter(self, weights: Tensor, size: int) -> Tensor:
+        """``(R, size)`` the weights by node, zero for nodes that are not candidates."""
+        result = weights.new_zeros(len(weights), size)
+        return result.scatter(1, self.nodes, weights * self.inside)
+
+
+def exchange(
+    objective: SelectionObjective,
+    candidates: Tensor,
+    start: Tensor,
+    groups: Tensor | None = None,
+    *,
+    steps: int = STEPS,
+) -> Tensor:
+    r"""Minimize the objective over subsets of the candidates, from a given subset.
+
+    Each step exchanges selected for unselected candidates: those whose exchange decreases the
+    linear approximation of the objective the most. If the objective does not decrease, nothing is
+    exchanged, and the next step exchanges half as many.
+
+    Args:
+        objective: what to minimize.
+        candidates: ``(R, n)`` bool.
+        start: ``(R, n)`` bool, candidates that are selected at first. Their number stays the same.
+        groups: ``(R, n)`` codes from 0; only candidates of one group are exchanged. Default: one
+            group.
+        steps: number of steps.
+
+    Returns:
+        ``(R, n)`` 1 for selected nodes, else 0.
+    """
+    if not candidates.any():
+        return torch.zeros_like(objective.ner_term)
+    of_candidates = CandidateObjective.of(objective, candidates)
+    nodes, inside = of_candidates.nodes, of_candidates.inside
+    own = torch.zeros_like(nodes) if groups is None else groups.gather(1, nodes)
+    chosen = start.gather(1, nodes) & inside
+    count = torch.zeros_like(nodes).scatter_add(1, own, chosen.long())  # to select in each group
+    limit = count.gather(1, own)
+    weights = chosen.to(objective.ner_term.dtype)
+    size = weights.sum(1, keepdim=True)  # the most exchanges in each group
+
+    def step() -> Tensor:
+        point = weights.detach().clone().requires_grad_(True)
+        value = of_candidates.value(point)
+        (gradient,) = torch.autograd.grad(value.sum(), point)
+        with torch.no_grad():
+            # The subset that minimizes the linear approximation: the lowest gradients.
+            best = ranks(-gradient, inside, own) < limit
+            removed, added = (weights == 1) & ~best, (weights == 0) & best
+            less = ranks(gradient, removed, own) < size
+            more = ranks(-gradient, added, own) < size
+            changed = weights - (removed & less).to(weights.dtype) + (added & more)
+            better = (of_candidates.value(changed) < value.detach())[:, None]
+            weights.copy_(torch.where(better, changed, weights))
+            size.copy_(torch.where(better, size, size / 2).clamp_min(1))
+        return weights
+
+    descend = Repeated(step, weights.device)
+    for _ in range(steps):
+        descend()
+    return of_candidates.scatter(weights, candidates.shape[1])
+
+
 def relaxed_selection(
     objective: SelectionObjective,
     candidates: Tensor,
@@ -92,35 +185,31 @@ def relaxed_selection(
 ) -> Tensor:
     r"""Minimize the objective over :math:`q \in [0,1]^{|C|}, \lVert q\rVert_1 = \delta`.
 
-    Projected gradient descent with momentum.
+    Projected gradient descent with momentum, from equal weights.
 
     Args:
         objective: what to minimize.
         candidates: ``(R, n)`` bool.
         budget: ``(R,)`` δ, the number of nodes to select.
         penalty: add :math:`\max(0, \lVert q\rVert_1 - \delta)` and clip q, as printed in the paper,
-            which bounds the sum from above only. Else the sum is fixed by a projection
-            (departure 7).
+            which bounds the sum from above only. Else the sum is fixed by a projection.
         steps: gradient steps.
         lr: largest change of q in the first step; it decreases linearly.
 
     Returns:
         ``(R, n)`` q, zero for nodes that are not candidates.
     """
-    most = int(candidates.sum(1).max())
-    result = torch.zeros_like(objective.ner_term)
-    if most == 0:
-        return result
-    nodes = candidates.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, :most]
-    inside = candidates.gather(1, nodes)  # (R, k); fits with fewer candidates are padded
+    if not candidates.any():
+        return torch.zeros_like(objective.ner_term)
+    of_candidates = CandidateObjective.of(objective, candidates)
+    inside = of_candidates.inside
     count = inside.sum(1).clamp_min(1)
-    distance, ner_term = objective.cmd_of(nodes), objective.ner_term.gather(1, nodes)
-    q = ((budget / count).clamp_max(1)[:, None] * inside).to(ner_term.dtype)
+    q = ((budget / count).clamp_max(1)[:, None] * inside).to(objective.ner_term.dtype)
     velocity, done = torch.zeros_like(q), q.new_zeros(())  # done: steps
 
     def step() -> Tensor:
         point = q.detach().clone().requires_grad_(True)
-        value = distance(point) - (ner_term * point).sum(1)
+        value = of_candidates.value(point)
         if penalty:
             value = value + (point.sum(1) - budget).clamp_min(0)
         (gradient,) = torch.autograd.grad(value.sum(), point)
@@ -138,7 +227,7 @@ def relaxed_selection(
     descend = Repeated(step, q.device)
     for _ in range(steps):
         descend()
-    return result.scatter(1, nodes, q * inside)
+    return of_candidates.scatter(q, candidates.shape[1])
 
 
 def project_to_budget(q: Tensor, inside: Tensor, budget: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from dcgst.methods.problem import Problem
 from dcgst.methods.result import Result
 from dcgst.methods.self_training import SelfTraining, StopRule
 from dcgst.nn.backbones import BACKBONES, Output
-from dcgst.shift.selection import SelectionObjective, relaxed_selection
+from dcgst.shift.selection import SelectionObjective, exchange, relaxed_selection
 from dcgst.train.training import BestState, cross_entropy
 
 
@@ -123,16 +123,20 @@ class DCGST(Settings):
         if self.criterion == "confidence":
             return candidates.confidence * candidates.mask
         objective = self.make_objective(problem, candidates, z)
-        penalty = self.constraint == "penalty"
         stored = problem.checkpoint.step(
             f"stage-{stage:02d}-selection",
-            lambda: {
-                "q": relaxed_selection(
-                    objective, candidates.mask, candidates.budget, penalty=penalty
-                )
-            },
+            lambda: {"q": self.minimize(objective, candidates)},
         )
         return stored["q"].to(z.device)
+
+    def minimize(self, objective: SelectionObjective, candidates: Candidates) -> Tensor:
+        """``(R, n)`` q of Eq. 13 and 14."""
+        if self.solver == "exchange":  # departure 7
+            most_confident = candidates.select(candidates.confidence).selected
+            groups = None if candidates.quotas is None else candidates.predicted
+            return exchange(objective, candidates.mask, most_confident, groups)
+        penalty = self.solver == "penalty"
+        return relaxed_selection(objective, candidates.mask, candidates.budget, penalty=penalty)
 
     def make_objective(
         self, problem: Problem, candidates: Candidates, z: Tensor

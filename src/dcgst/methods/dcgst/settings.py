@@ -30,7 +30,7 @@ RULE: dict[str, Any] = {"class_balance": "none", "hidden": 32, "dropout": 0.8}
 AS_PRINTED: dict[str, Any] = {
     "class_balance": "none",  # Eq. 9: the K most confident nodes of each class
     "budget": "total",  # δ is K/2, and the size of C_S
-    "constraint": "penalty",  # Eq. 14
+    "solver": "penalty",  # Eq. 14
     "cmd_trains": "both",  # Eq. 8
     "edge_noise": "gumbel",  # Eq. 4
     "ner_reduction": "sum",  # Eq. 11
@@ -114,10 +114,11 @@ class Settings(NeuralMethod):
         choices=("range", "one"),
         group=UNSPECIFIED,
     )
-    constraint: str = param(
-        "projection",
-        "sum of q: fixed by a projection, or bounded by the penalty of Eq. 14",
-        choices=("projection", "penalty"),
+    solver: str = param(
+        "exchange",
+        "how the subset is found: exchange of candidates, from the most confident ones; or descent "
+        "over q, whose sum is fixed by a projection or bounded by the penalty of Eq. 14",
+        choices=("exchange", "projection", "penalty"),
         group=UNSPECIFIED,
     )
     budget: str = param(
