@@ -90,8 +90,7 @@ class DCGST(Settings):
             candidates = find_candidates(
                 problem, output.logits, num_candidates, self.class_balance, self.budget
             )
-            # Lines 9 and 10: q minimizes D - γ NER (Eq. 12 to 14) with a fixed sum (departure 7);
-            # its δ largest entries are C_S.
+            # Lines 9 and 10: q minimizes D - γ NER (Eq. 12 to 14); its δ largest entries are C_S.
             z = embed(output)
             score = self.score_candidates(problem, candidates, z, stage)
             selection = candidates.select(score)
@@ -124,8 +123,7 @@ class DCGST(Settings):
             return candidates.confidence * candidates.mask
         objective = self.make_objective(problem, candidates, z)
         stored = problem.checkpoint.step(
-            f"stage-{stage:02d}-selection",
-            lambda: {"q": self.minimize(objective, candidates)},
+            f"stage-{stage:02d}-selection", lambda: {"q": self.minimize(objective, candidates)}
         )
         return stored["q"].to(z.device)
 
@@ -135,8 +133,8 @@ class DCGST(Settings):
             most_confident = candidates.select(candidates.confidence).selected
             groups = None if candidates.quotas is None else candidates.predicted
             return exchange(objective, candidates.mask, most_confident, groups)
-        penalty = self.solver == "penalty"
-        return relaxed_selection(objective, candidates.mask, candidates.budget, penalty=penalty)
+        mask, budget = candidates.mask, candidates.budget
+        return relaxed_selection(objective, mask, budget, penalty=self.solver == "penalty")
 
     def make_objective(
         self, problem: Problem, candidates: Candidates, z: Tensor

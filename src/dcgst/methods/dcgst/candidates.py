@@ -18,7 +18,6 @@ from dcgst.shift.ner import neighborhood_entropy_reduction
 from dcgst.shift.selection import ranks, select_top
 
 REPRESENTATIONS = ("hidden", "tanh", "softmax", "propagated")
-
 DIMENSIONS = 32
 
 

@@ -15,7 +15,6 @@ EDGE = "edge predictor"
 SELECTION = "selection"
 UNSPECIFIED = "details that the paper does not specify"
 
-
 PUBLISHED: dict[str, dict[str, Any]] = {
     "cora": {"cmd_weight": 8.0, "predictor_weight": 0.3, "ner_weight": 0.1},
     "citeseer": {"cmd_weight": 18.0, "predictor_weight": 0.6, "ner_weight": 0.4},
