@@ -28,7 +28,7 @@ from dcgst.bench.suite import PER_CLASS, SAMPLERS
 from dcgst.datasets import load
 from dcgst.datasets.source import locate
 from dcgst.datasets.tables import FILES, SOURCE
-from dcgst.features.normalize import random_walk
+from dcgst.features.sparse import random_walk
 from dcgst.graph import Graph
 from dcgst.methods import Ensemble, method
 from dcgst.methods.gaussian_process import Kernel

@@ -25,7 +25,7 @@ import torch.nn.functional as F
 from _common import load_or_generate, show, time_alternately
 from torch import Tensor
 
-from dcgst.features.normalize import to_features
+from dcgst.features.columns import to_features
 from dcgst.features.sparse import SparseMatrix
 from dcgst.graph import Graph
 from dcgst.nn import GCNBackbone

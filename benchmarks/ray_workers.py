@@ -27,8 +27,7 @@ from _tables import Tables
 from dcgst.bench.cells import Cell
 from dcgst.bench.grid import _run as run_cell
 from dcgst.datasets import synthetic
-from dcgst.features.matrix import Smoothing, Workspace
-from dcgst.features.neighbors import Neighbors
+from dcgst.features.matrix import Neighbors, Smoothing, Workspace
 from dcgst.methods import method
 from dcgst.tables.importing import import_tables
 from dcgst.tables.store import open_store

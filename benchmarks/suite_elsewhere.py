@@ -37,7 +37,7 @@ from dcgst.bench.suite import available_graphs, suite_cells
 from dcgst.datasets import load
 from dcgst.graph import Graph
 from dcgst.methods import METHODS
-from dcgst.methods.params import parse_setting
+from dcgst.methods.base import parse_setting
 from dcgst.splits import Split
 from dcgst.train.device import resolve_device
 from dcgst.train.executors import open_executor

@@ -34,11 +34,11 @@ from dcgst.evaluate.calibration import expected_calibration_error
 from dcgst.features.graph_tensors import GraphTensors
 from dcgst.graph import UNKNOWN
 from dcgst.methods import Ensemble, Method, method
+from dcgst.methods.base import param
 from dcgst.methods.ensemble import combination
 from dcgst.methods.ensemble.combination import Evidence, combine, pseudo_labels
 from dcgst.methods.ensemble.ensemble import DEFAULT
 from dcgst.methods.ensemble.members import MemberFit, fit_member, fit_student
-from dcgst.methods.params import param
 from dcgst.methods.problem import Problem
 from dcgst.methods.result import Result, results_without_stages
 from dcgst.splits import Split

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from dcgst import load
-from dcgst.features.neighbors import Neighbors
+from dcgst.features.matrix import Neighbors
 from dcgst.graph.references import from_reference, to_reference
 from dcgst.tables.importing import import_tables
 from dcgst.tables.store import open_store

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dcgst.features.columns import ColumnWeights
-from dcgst.features.normalize import to_features
+from dcgst.features.columns import ColumnWeights, to_features
 
 
 @pytest.mark.parametrize("sparse", [True, False])

@@ -14,11 +14,10 @@ from dcgst.datasets import synthetic
 from dcgst.features import graph_features as module
 from dcgst.features import graph_tensors
 from dcgst.features import matrix as arrays
+from dcgst.features.columns import scale_rows
 from dcgst.features.graph_features import GraphFeatures
 from dcgst.features.graph_tensors import GraphTensors, NodeRows, draw_sample, known_labels
-from dcgst.features.matrix import Workspace
-from dcgst.features.neighbors import Neighbors
-from dcgst.features.normalize import scale_rows
+from dcgst.features.matrix import Neighbors, Workspace
 from dcgst.features.smoothing import Filter
 
 

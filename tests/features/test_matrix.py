@@ -13,8 +13,7 @@ import torch
 from dcgst.datasets import synthetic
 from dcgst.features import matrix as arrays
 from dcgst.features import matrix as module
-from dcgst.features.matrix import Means, Smoothing, Workspace, open_workspace
-from dcgst.features.neighbors import Neighbors
+from dcgst.features.matrix import Means, Neighbors, Smoothing, Workspace, open_workspace
 from dcgst.train.executors import in_parallel, open_executor
 from dcgst.train.progress import reporting_to
 

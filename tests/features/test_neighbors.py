@@ -8,11 +8,10 @@ import scipy.sparse as sp
 import torch
 
 from dcgst.datasets import synthetic
-from dcgst.features import neighbors as module
-from dcgst.features.neighbors import Neighbors
-from dcgst.features.normalize import normalize_adjacency
+from dcgst.features import matrix as module
+from dcgst.features.matrix import Neighbors
 from dcgst.features.smoothing import Filter
-from dcgst.features.sparse import SparseMatrix
+from dcgst.features.sparse import SparseMatrix, normalize_adjacency
 
 
 @pytest.fixture(params=["memory", "mapped"])

@@ -7,15 +7,8 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from dcgst.features.normalize import (
-    normalize_adjacency,
-    normalize_scipy,
-    random_walk,
-    scale_rows,
-    to_features,
-    unit_rows,
-)
-from dcgst.features.sparse import SparseMatrix
+from dcgst.features.columns import scale_rows, to_features, unit_rows
+from dcgst.features.sparse import SparseMatrix, normalize_adjacency, normalize_scipy, random_walk
 
 # A path of three nodes with weights 1 and 3, and an isolated node.
 ADJACENCY = sp.csr_array(np.array([[0, 1, 0, 0], [1, 0, 3, 0], [0, 3, 0, 0], [0, 0, 0, 0.0]]))

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import torch
 
 from dcgst.features.graph_features import GraphFeatures
-from dcgst.features.neighbors import Neighbors
+from dcgst.features.matrix import Neighbors
 
 
 @pytest.fixture

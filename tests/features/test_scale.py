@@ -7,14 +7,14 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from dcgst.features.columns import weight_columns
-from dcgst.features.normalize import (
+from dcgst.features.columns import (
     inverse_power_of_two,
     inverse_power_of_two_array,
     largest_magnitude,
     scale_features,
     scale_rows,
     unit_rows,
+    weight_columns,
 )
 from dcgst.features.sparse import SparseMatrix
 from dcgst.shift.cmd import cmd

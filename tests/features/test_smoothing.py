@@ -9,13 +9,18 @@ import torch
 
 from dcgst.datasets import synthetic
 from dcgst.features import graph_features
-from dcgst.features.columns import leading_directions, times, transposed_times, weight_columns
+from dcgst.features.columns import (
+    leading_directions,
+    times,
+    transposed_times,
+    unit_rows,
+    weight_columns,
+)
 from dcgst.features.components import smoothed_components
 from dcgst.features.graph_features import GraphFeatures
-from dcgst.features.neighbors import Neighbors
-from dcgst.features.normalize import normalize_adjacency, unit_rows
+from dcgst.features.matrix import Neighbors
 from dcgst.features.smoothing import FILTERS, SHAPES, Basis, Filter
-from dcgst.features.sparse import SparseMatrix
+from dcgst.features.sparse import SparseMatrix, normalize_adjacency
 
 
 @pytest.fixture(scope="module")

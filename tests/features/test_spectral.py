@@ -6,7 +6,7 @@ import numpy as np
 
 from dcgst.datasets import synthetic
 from dcgst.features.components import spectral_features
-from dcgst.features.normalize import normalize_scipy
+from dcgst.features.sparse import normalize_scipy
 from dcgst.graph import Graph
 
 

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from dcgst.features.graph_tensors import GraphTensors
-from dcgst.features.normalize import normalize_adjacency
-from dcgst.features.sparse import spmm
+from dcgst.features.sparse import normalize_adjacency, spmm
 from dcgst.graph import Graph
 from dcgst.methods.problem import Problem
 from dcgst.methods.result import Selection

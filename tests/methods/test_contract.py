@@ -13,7 +13,7 @@ from dcgst import testing
 from dcgst.features import smoothing as views
 from dcgst.graph import Graph
 from dcgst.methods import EM, GCN, METHODS, LabelPropagation, Majority, method
-from dcgst.methods.params import choices_of
+from dcgst.methods.base import choices_of
 from dcgst.methods.result import results_without_stages
 from dcgst.testing import CHECKS, check_method
 

@@ -11,8 +11,7 @@ import torch
 
 from dcgst.datasets import synthetic
 from dcgst.features.graph_tensors import GraphTensors
-from dcgst.methods import MLP, SIGN, network
-from dcgst.methods import network as row_losses
+from dcgst.methods import MLP, SIGN, networks
 from dcgst.methods.problem import Problem
 from dcgst.splits import sample
 
@@ -33,7 +32,7 @@ def problem():
 
 def losses(problem, rows, monkeypatch):
     """The first losses of each fit, with at most so many rows per epoch."""
-    monkeypatch.setattr(row_losses, "ROWS_PER_EPOCH", rows)
+    monkeypatch.setattr(networks, "ROWS_PER_EPOCH", rows)
     net = SIGN().create_network(problem)
     compute = net.training_loss(problem.train_labels, (5, 6))
     return torch.stack([compute().detach() for _ in range(4)])
@@ -43,7 +42,7 @@ def test_few_rows_are_all_used_whatever_other_fits_have(problem, monkeypatch):
     both = losses(problem, 32, monkeypatch)
     alone = replace(problem, train_labels=problem.train_labels[:1], seeds=problem.seeds[:1],
                     val_labels=problem.val_labels[:1], pool=problem.pool[:1])  # fmt: skip
-    monkeypatch.setattr(row_losses, "ROWS_PER_EPOCH", 32)
+    monkeypatch.setattr(networks, "ROWS_PER_EPOCH", 32)
     compute = SIGN().create_network(alone).training_loss(alone.train_labels, (5,))
     expected = torch.stack([compute().detach() for _ in range(4)])
     torch.testing.assert_close(both[:, :1], expected)
@@ -70,7 +69,7 @@ def test_labeled_rows_of_sparse_features_are_made_dense(problem, monkeypatch):
         for each in (own, dense)
     )
     torch.testing.assert_close(found, expected)
-    monkeypatch.setattr(network, "MOST_DENSE", 10)
+    monkeypatch.setattr(networks, "MOST_DENSE", 10)
     fallback = MLP().create_network(own).training_loss(own.train_labels, (5, 6))()
     assert fallback.shape == (2,)
     assert not torch.equal(fallback, found), "dropout is drawn for all nodes"
@@ -79,7 +78,7 @@ def test_labeled_rows_of_sparse_features_are_made_dense(problem, monkeypatch):
 @pytest.mark.parametrize("most", [1000, 32])
 def test_sparse_rows_are_the_same_for_one_fit_and_for_several(problem, monkeypatch, most):
     """Also if one of them has more labels than rows per epoch."""
-    monkeypatch.setattr(row_losses, "ROWS_PER_EPOCH", most)
+    monkeypatch.setattr(networks, "ROWS_PER_EPOCH", most)
     rng = np.random.default_rng(0)
     features = sp.csr_array(rng.random((300, 40)) * (rng.random((300, 40)) < 0.05))
     graph = GraphTensors.of(features.astype(np.float32), problem_adjacency())
@@ -100,7 +99,7 @@ def test_batches_learn_as_well_as_all_rows(monkeypatch):
     split = sample(graph, "uniform", per_class=60, runs=1)
     accuracy = []
     for rows in (1000, 48):
-        monkeypatch.setattr(row_losses, "ROWS_PER_EPOCH", rows)
+        monkeypatch.setattr(networks, "ROWS_PER_EPOCH", rows)
         accuracy.append(SIGN(epochs=60).fit(graph, split).score(graph, split.pool[0]))
     assert accuracy[0] > 0.8
     assert accuracy[1] > accuracy[0] - 0.04

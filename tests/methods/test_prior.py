@@ -8,7 +8,7 @@ from sklearn.metrics import average_precision_score
 
 from dcgst import DCGST, EM, GCN, Ensemble, Graph, InputError, LabelPropagation, Split, synthetic
 from dcgst.methods import MLP
-from dcgst.methods.params import parse_setting
+from dcgst.methods.base import parse_setting
 from dcgst.methods.problem import follow_shares, shares_of
 
 NAMES = ("fraud", "ok", "unclear")

@@ -8,7 +8,7 @@ import torch
 
 from dcgst.errors import InputError
 from dcgst.methods import DRGST, GCN, ST, method
-from dcgst.methods.params import parse_setting
+from dcgst.methods.base import parse_setting
 from dcgst.splits import Split, sample
 
 

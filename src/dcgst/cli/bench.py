@@ -61,7 +61,7 @@ from dcgst.errors import InputError, unknown_name
 from dcgst.files import write_text
 from dcgst.graph import Graph
 from dcgst.methods import METHODS
-from dcgst.methods.params import choices_of, parse_setting
+from dcgst.methods.base import choices_of, parse_setting
 from dcgst.train.device import resolve_device
 
 MANY_COLUMNS = 10

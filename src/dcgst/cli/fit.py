@@ -30,7 +30,7 @@ from dcgst.errors import InputError
 from dcgst.insight import diagnose_run, write_report
 from dcgst.insight.diagnosis import Diagnosis, expectation
 from dcgst.methods import DEFAULT_METHOD, METHODS, Method
-from dcgst.methods.params import parse_setting
+from dcgst.methods.base import parse_setting
 from dcgst.methods.relations import verdict
 from dcgst.runs import REPLICAS, Run, default_replicas, fit, open_run
 from dcgst.runs import predictions as columns

@@ -1,6 +1,5 @@
 """Linear algebra on graphs: sparse products, smoothing, spectra, similarity. No learning."""
 
-from dcgst.features.normalize import normalize_adjacency
-from dcgst.features.sparse import SparseMatrix, spmm
+from dcgst.features.sparse import SparseMatrix, normalize_adjacency, spmm
 
 __all__ = ["SparseMatrix", "normalize_adjacency", "spmm"]

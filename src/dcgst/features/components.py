@@ -8,20 +8,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dcgst.features.columns import MOST_COLUMNS
-from dcgst.features.graph_features import GraphFeatures, product_with
-from dcgst.features.linalg import eigh, orthonormalize
-from dcgst.features.matrix import Nodes, open_workspace
-from dcgst.features.neighbors import Neighbors
-from dcgst.features.normalize import (
+from dcgst.features.columns import (
+    MOST_COLUMNS,
     Features,
     inverse_power_of_two,
     largest_magnitude,
-    normalize_scipy,
     scale_features,
 )
+from dcgst.features.graph_features import GraphFeatures, product_with
+from dcgst.features.linalg import eigh, orthonormalize
+from dcgst.features.matrix import Neighbors, Nodes, open_workspace
 from dcgst.features.smoothing import Filter
-from dcgst.features.sparse import SparseMatrix, spmm
+from dcgst.features.sparse import SparseMatrix, normalize_scipy, spmm
 from dcgst.graph import Graph
 from dcgst.train.random import Streams, derive
 

@@ -11,13 +11,40 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from dcgst.features.columns import MOST_COLUMNS, ColumnWeights, leading_directions, times
-from dcgst.features.matrix import ROWS, Matrix, Means, Nodes, Smoothing, Workspace, row_ranges
-from dcgst.features.neighbors import Neighbors
-from dcgst.features.normalize import Features, to_features, unit_rows
-from dcgst.features.propagation import DIMENSIONS, HOPS, NO_SMOOTHING, SMOOTH, Propagation
-from dcgst.features.smoothing import DIMENSIONS as VIEW_DIMENSIONS
-from dcgst.features.smoothing import FILTERS, REDUCE_BY, Basis, Filter, ViewBases, Views, views_of
+from dcgst.features.columns import (
+    MOST_COLUMNS,
+    ColumnWeights,
+    Features,
+    leading_directions,
+    times,
+    to_features,
+    unit_rows,
+)
+from dcgst.features.matrix import (
+    ROWS,
+    Matrix,
+    Means,
+    Neighbors,
+    Nodes,
+    Smoothing,
+    Workspace,
+    row_ranges,
+)
+from dcgst.features.smoothing import (
+    FILTERS,
+    HOP_DIMENSIONS,
+    HOPS,
+    NO_SMOOTHING,
+    REDUCE_BY,
+    SMOOTH,
+    VIEW_DIMENSIONS,
+    Basis,
+    Filter,
+    Propagation,
+    ViewBases,
+    Views,
+    views_of,
+)
 from dcgst.graph import FeatureMatrix
 from dcgst.graph.references import ByReference
 from dcgst.memory import forget
@@ -298,8 +325,8 @@ class GraphFeatures(ByReference):
         if self._learned is not None:
             return self._learned.propagation, self._propagate(self._learned.propagation)
         directions = self.directions(self.weighted_rows)
-        basis = self.basis(product_with(self.weighted_rows, directions), DIMENSIONS)
-        missing = min(DIMENSIONS, self.features.shape[1]) - basis.right.shape[1]
+        basis = self.basis(product_with(self.weighted_rows, directions), HOP_DIMENSIONS)
+        missing = min(HOP_DIMENSIONS, self.features.shape[1]) - basis.right.shape[1]
         projection = torch.nn.functional.pad(directions @ basis.right, (0, missing))
         offset = torch.nn.functional.pad(basis.mean @ basis.right, (0, missing))
         size = self.neighbors.degrees.log1p()

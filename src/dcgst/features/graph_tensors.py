@@ -12,14 +12,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dcgst.features.columns import Features, to_features
 from dcgst.features.graph_features import GraphFeatures, Learned
-from dcgst.features.matrix import MOST_AT_ONCE, ROWS, Nodes, Workspace
-from dcgst.features.neighbors import Neighbors
-from dcgst.features.normalize import Features, normalize_adjacency, to_features
-from dcgst.features.propagation import Propagation
+from dcgst.features.matrix import MOST_AT_ONCE, ROWS, Neighbors, Nodes, Workspace
 from dcgst.features.similarity import SimilarNodes
-from dcgst.features.smoothing import FILTERS, Filter, OneFilterAtATime, Views
-from dcgst.features.sparse import Pattern, SparseMatrix
+from dcgst.features.smoothing import FILTERS, Filter, OneFilterAtATime, Propagation, Views
+from dcgst.features.sparse import Pattern, SparseMatrix, normalize_adjacency
 from dcgst.graph import FeatureMatrix
 
 NEIGHBORS = 2

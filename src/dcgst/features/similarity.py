@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dcgst.features.normalize import Features, unit_rows
+from dcgst.features.columns import Features, unit_rows
 from dcgst.features.sparse import SparseMatrix, spmm
 
 _BLOCK = 1 << 24

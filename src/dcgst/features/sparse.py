@@ -329,3 +329,30 @@ def _csr_product(pattern: Pattern, values: Tensor, dense: Tensor) -> Tensor:
     )
     product: Tensor = torch.sparse.mm(csr, dense.contiguous())
     return product
+
+
+def normalize_adjacency(adjacency: SparseMatrix) -> SparseMatrix:
+    """``D^-1/2 (A + I) D^-1/2``, differentiable in the values."""
+    looped = adjacency.with_loops()
+    pattern = looped.pattern
+    scale = pattern.row_sums(looped.values).rsqrt()
+    ends = scale[..., pattern.rows] * scale[..., pattern.indices]
+    return looped.with_values(looped.values * ends)
+
+
+def normalize_scipy(adjacency: sp.csr_array, loops: bool = False) -> sp.csr_array:
+    """``D^-1/2 A D^-1/2`` of a SciPy matrix, in its precision; with ``loops``, of A + I.
+
+    Rows of isolated nodes stay zero.
+    """
+    matrix = adjacency + sp.eye_array(adjacency.shape[0], format="csr") if loops else adjacency
+    degree = np.asarray(matrix.sum(axis=1)).reshape(-1)
+    scale = np.divide(1, np.sqrt(degree), out=np.zeros_like(degree), where=degree > 0)
+    return sp.csr_array(sp.diags_array(scale) @ matrix @ sp.diags_array(scale))
+
+
+def random_walk(adjacency: sp.csr_array) -> sp.csr_array:
+    """``A D^-1``: column j holds the transition probabilities of a random walk from node j."""
+    degree = np.asarray(adjacency.sum(axis=0)).reshape(-1)
+    inverse = np.divide(1, degree, out=np.zeros_like(degree), where=degree > 0)
+    return sp.csr_array(adjacency @ sp.diags_array(inverse))

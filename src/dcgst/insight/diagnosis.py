@@ -17,7 +17,7 @@ from torch import Tensor
 from dcgst.errors import InputError, option
 from dcgst.evaluate.quality import holm
 from dcgst.features.components import smoothed_components
-from dcgst.features.neighbors import Neighbors
+from dcgst.features.matrix import Neighbors
 from dcgst.graph import UNKNOWN, FeatureMatrix, Graph
 from dcgst.methods.result import AGREEMENT, LEFT_OUT
 from dcgst.methods.sampling import is_large

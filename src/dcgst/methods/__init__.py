@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dcgst.methods.base import Method
+from dcgst.methods.base import Method, param
 from dcgst.methods.dcgst.algorithm import DCGST
 from dcgst.methods.drgst import DRGST
 from dcgst.methods.eerm import EERM
@@ -12,9 +12,7 @@ from dcgst.methods.em import EM
 from dcgst.methods.ensemble import Ensemble
 from dcgst.methods.gaussian_process import GaussianProcess
 from dcgst.methods.label_propagation import CorrectAndSmooth, LabelPropagation, Majority
-from dcgst.methods.network import NeuralMethod
-from dcgst.methods.networks import APPNP, GCN, MLP, SIGN
-from dcgst.methods.params import param
+from dcgst.methods.networks import APPNP, GCN, MLP, SIGN, NeuralMethod
 from dcgst.methods.problem import Problem
 from dcgst.methods.result import Result, results_without_stages
 from dcgst.methods.srgnn import SRGNN, SRGNNST

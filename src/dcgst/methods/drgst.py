@@ -14,8 +14,8 @@ from torch import Tensor
 
 from dcgst.features.components import group_means
 from dcgst.features.sparse import SparseMatrix
-from dcgst.methods.network import Network, NeuralMethod, copy_parameters
-from dcgst.methods.params import param
+from dcgst.methods.base import param
+from dcgst.methods.networks import Network, NeuralMethod, copy_parameters
 from dcgst.methods.problem import Problem
 from dcgst.methods.result import Result, Selection
 from dcgst.methods.self_training import SelfTraining, StopRule

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from dcgst.features.sparse import SparseMatrix
-from dcgst.methods.network import Network, NeuralMethod, labeled_rows
-from dcgst.methods.params import param
+from dcgst.methods.base import param
+from dcgst.methods.networks import Network, NeuralMethod, labeled_rows
 from dcgst.methods.problem import Problem
 from dcgst.methods.result import Result
 from dcgst.nn.edge_predictor import Variants

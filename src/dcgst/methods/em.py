@@ -12,8 +12,7 @@ from torch import Tensor
 from dcgst.features.graph_tensors import NodeRows
 from dcgst.features.shares import softmax
 from dcgst.features.sparse import SparseMatrix
-from dcgst.methods.base import Method
-from dcgst.methods.params import param
+from dcgst.methods.base import Method, param
 from dcgst.methods.problem import Problem
 from dcgst.methods.result import Result, results_without_stages, with_predictors
 from dcgst.methods.row_models import Prediction, log_pool

@@ -11,8 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dcgst.features.graph_tensors import NodeRows
-from dcgst.methods.base import Method
-from dcgst.methods.params import param
+from dcgst.methods.base import Method, param
 from dcgst.methods.problem import Problem
 from dcgst.methods.result import LEFT_OUT, Result, results_without_stages, with_predictors
 from dcgst.methods.storage import storable

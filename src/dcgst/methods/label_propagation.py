@@ -12,9 +12,8 @@ from torch import Tensor
 from dcgst.errors import InputError
 from dcgst.features.graph_tensors import GraphTensors, NodeFunction, NodeRows
 from dcgst.features.smoothing import Filter
-from dcgst.methods.base import Method
-from dcgst.methods.network import NeuralMethod
-from dcgst.methods.params import param
+from dcgst.methods.base import Method, param
+from dcgst.methods.networks import NeuralMethod
 from dcgst.methods.problem import Problem
 from dcgst.methods.result import Result, results_without_stages, with_row_model
 from dcgst.methods.row_models import NetworkRows, OwnFeatures, ProbabilityRows, RowModel

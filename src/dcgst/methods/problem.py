@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dcgst.errors import InputError, unknown_name
+from dcgst.features.columns import Features
 from dcgst.features.graph_tensors import GraphTensors, NodeFunction, known_labels
 from dcgst.features.matrix import empty_like, row_ranges
-from dcgst.features.normalize import Features
 from dcgst.features.shares import every_kth, share_offsets
 from dcgst.features.smoothing import Filter
 from dcgst.features.sparse import SparseMatrix

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dcgst.errors import InputError
-from dcgst.features.columns import weight_columns
-from dcgst.features.normalize import random_walk, to_features, unit_rows
-from dcgst.features.sparse import SparseMatrix
+from dcgst.features.columns import to_features, unit_rows, weight_columns
+from dcgst.features.sparse import SparseMatrix, random_walk
 from dcgst.graph import UNKNOWN, FeatureMatrix, Graph
 from dcgst.methods.gaussian_process import (
     KERNEL_LABELS,

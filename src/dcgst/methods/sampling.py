@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 from dcgst.features.columns import MOST_COLUMNS
 from dcgst.features.graph_features import GraphFeatures, Learned
 from dcgst.features.graph_tensors import NEIGHBORS, GraphTensors, draw_sample
-from dcgst.features.matrix import new_file, open_workspace
-from dcgst.features.neighbors import Neighbors
-from dcgst.features.propagation import DIMENSIONS, HOPS
-from dcgst.features.smoothing import FILTERS
+from dcgst.features.matrix import Neighbors, new_file, open_workspace
+from dcgst.features.smoothing import FILTERS, HOP_DIMENSIONS, HOPS
 from dcgst.files import write_text
 from dcgst.graph import UNKNOWN, Graph
 from dcgst.memory import forget
@@ -131,7 +129,7 @@ def _fit_memory(chosen: int, graph: Graph) -> int:
 def _columns(graph: Graph) -> int:
     """Columns of all matrices that a fit keeps."""
     smoothed = 2 * len(FILTERS) * min(MOST_COLUMNS, graph.num_features)
-    by_hops = (len(HOPS) + 1) * min(DIMENSIONS, graph.num_features)
+    by_hops = (len(HOPS) + 1) * min(HOP_DIMENSIONS, graph.num_features)
     return smoothed + by_hops + LABEL_MATRICES * graph.num_classes
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dcgst.methods.network import Network, NeuralMethod
-from dcgst.methods.params import param
+from dcgst.methods.base import param
+from dcgst.methods.networks import Network, NeuralMethod
 from dcgst.methods.problem import Problem
 from dcgst.methods.result import Result
 from dcgst.methods.st import ST

@@ -11,9 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dcgst.features.components import group_means, k_means
-from dcgst.methods.network import Network, NeuralMethod
-from dcgst.methods.networks import GCN
-from dcgst.methods.params import param
+from dcgst.methods.base import param
+from dcgst.methods.networks import GCN, Network, NeuralMethod
 from dcgst.methods.problem import Problem
 from dcgst.methods.result import Result, Selection
 from dcgst.methods.self_training import SelfTraining, StopRule

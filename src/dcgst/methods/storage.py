@@ -15,8 +15,7 @@ from torch import Tensor
 from dcgst.errors import InputError
 from dcgst.features.columns import ColumnWeights
 from dcgst.features.graph_features import Learned
-from dcgst.features.propagation import Propagation
-from dcgst.features.smoothing import Basis, ViewBases
+from dcgst.features.smoothing import Basis, Propagation, ViewBases
 from dcgst.nn.backbones import Backbone
 from dcgst.train.checkpoint import Checkpoint, Tensors
 

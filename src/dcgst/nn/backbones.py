@@ -13,11 +13,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dcgst.errors import InputError
+from dcgst.features.columns import Features
 from dcgst.features.graph_tensors import GraphTensors, NodeRows
-from dcgst.features.normalize import Features, normalize_adjacency
-from dcgst.features.propagation import DIMENSIONS, HOPS, Propagation
-from dcgst.features.smoothing import Filter
-from dcgst.features.sparse import Pattern, SparseMatrix, narrow_product, spmm
+from dcgst.features.smoothing import HOP_DIMENSIONS, HOPS, Filter, Propagation
+from dcgst.features.sparse import Pattern, SparseMatrix, narrow_product, normalize_adjacency, spmm
 from dcgst.registry import Registry, subclass_of
 from dcgst.train.random import Streams, derive, dropout
 
@@ -493,7 +492,7 @@ class SIGNBackbone(MLPBackbone):
 
     @property
     def num_inputs(self) -> int:
-        return (len(HOPS) + 1) * min(DIMENSIONS, self.num_features) + 1
+        return (len(HOPS) + 1) * min(HOP_DIMENSIONS, self.num_features) + 1
 
     def build(self, streams: Streams) -> None:
         super().build(streams)

@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dcgst.features.normalize import Features, normalize_adjacency
-from dcgst.features.sparse import Pattern, SparseMatrix
+from dcgst.features.columns import Features
+from dcgst.features.sparse import Pattern, SparseMatrix, normalize_adjacency
 from dcgst.nn.backbones import GCNBackbone
 from dcgst.train.random import Streams
 

@@ -7,7 +7,7 @@ from math import comb
 import torch
 from torch import Tensor
 
-from dcgst.features.normalize import inverse_power_of_two
+from dcgst.features.columns import inverse_power_of_two
 
 
 def cmd(

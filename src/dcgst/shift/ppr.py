@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dcgst.errors import InputError
-from dcgst.features.normalize import normalize_scipy
-from dcgst.features.sparse import SparseMatrix, spmm
+from dcgst.features.sparse import SparseMatrix, normalize_scipy, spmm
 
 _COLUMNS = 32
 """Rows solved together: few enough to stay in the CPU cache."""

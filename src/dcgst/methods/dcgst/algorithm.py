@@ -12,7 +12,7 @@ from dcgst.errors import InputError
 from dcgst.methods.dcgst.candidates import Candidates, find_candidates, representation
 from dcgst.methods.dcgst.settings import Settings
 from dcgst.methods.dcgst.teacher import Teacher
-from dcgst.methods.network import Network
+from dcgst.methods.networks import Network
 from dcgst.methods.problem import Problem
 from dcgst.methods.result import Result
 from dcgst.methods.self_training import SelfTraining, StopRule

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dcgst.features.columns import leading_directions, times
-from dcgst.features.normalize import Features, unit_rows
+from dcgst.features.columns import Features, leading_directions, times, unit_rows
 from dcgst.features.sparse import SparseMatrix, spmm
 from dcgst.methods.problem import Problem
 from dcgst.methods.result import Selection

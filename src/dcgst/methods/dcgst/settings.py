@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from dcgst.methods.base import param
 from dcgst.methods.dcgst.candidates import CLASS_BALANCE, REPRESENTATIONS
-from dcgst.methods.network import NeuralMethod
-from dcgst.methods.params import param
+from dcgst.methods.networks import NeuralMethod
 from dcgst.nn.backbones import BACKBONES, Backbone
 
 EDGE = "edge predictor"

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from dcgst.features.similarity import SimilarNodes
 from dcgst.methods.dcgst.settings import Settings
-from dcgst.methods.network import Network, labeled_rows
+from dcgst.methods.networks import Network, labeled_rows
 from dcgst.methods.problem import Problem
 from dcgst.methods.result import EDGE_PROBABILITIES
 from dcgst.nn.backbones import Output

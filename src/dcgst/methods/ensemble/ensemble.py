@@ -14,7 +14,7 @@ from torch import Tensor
 
 from dcgst.errors import InputError
 from dcgst.graph import UNKNOWN
-from dcgst.methods.base import Method
+from dcgst.methods.base import Method, check_settings, param
 from dcgst.methods.ensemble.combination import (
     Combination,
     CombinedModel,
@@ -30,8 +30,7 @@ from dcgst.methods.ensemble.members import (
     fit_student,
     label_folds,
 )
-from dcgst.methods.network import NeuralMethod, labeled_rows
-from dcgst.methods.params import check_settings, param
+from dcgst.methods.networks import NeuralMethod, labeled_rows
 from dcgst.methods.problem import Problem
 from dcgst.methods.result import (
     AGREEMENT,
