@@ -82,6 +82,34 @@ def alternatives_table() -> str:
     return "\n".join(lines)
 
 
+def shift_table() -> str:
+    """The shift by number of labels, for three ways to select, interpolated between stages."""
+    _, records = readings("paper")
+    ways = {
+        "rule": "exchange",
+        "descent over q, its sum fixed": "descent over q",
+        "confidence": "confidence",
+    }
+    parts = []
+    for dataset in ("cora", "citeseer"):
+        curves = {}
+        for record in records:
+            if record["dataset"] == dataset and record["variant"] in ways:
+                stages = record["stages"]
+                reached = sum(2 * runs >= max(stages["runs"]) for runs in stages["runs"])
+                curves[record["variant"]] = [
+                    np.array(stages[key][:reached]) for key in ("labeled", "fixed_cmd")
+                ]
+        labels = curves["rule"][0][[0, 1, 4, 6, 8, 9, 10, 11]]
+        head = [dataset, *(f"{count:,.0f}" for count in labels)]
+        parts.append("| " + " | ".join(head) + " |\n" + "|---" * len(head) + "|")
+        for name, title in ways.items():
+            counts, shift = curves[name]
+            cells = [f"{value:.3f}" for value in np.interp(labels, counts, shift)]
+            parts[-1] += "\n| " + " | ".join([title, *cells]) + " |"
+    return "\n\n".join(parts)
+
+
 def other_graphs_table() -> str:
     """Accuracy of variants of the preset ``default`` on graphs of the suite."""
     variants, records = readings("suite")
@@ -114,6 +142,7 @@ def main() -> None:
     write_text(reproduction, replace_between(text, "claims", claim_sections(paper)))
     dcgst = ROOT / "docs" / "methods" / "dcgst.md"
     text = dcgst.read_text(encoding="utf-8")
+    text = replace_between(text, "shift by labels", shift_table())
     text = replace_between(text, "alternatives", alternatives_table())
     write_text(dcgst, replace_between(text, "other graphs", other_graphs_table()))
     ensemble = ROOT / "docs" / "methods" / "ensemble.md"

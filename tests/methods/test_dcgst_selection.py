@@ -153,6 +153,30 @@ class TestSelect:
         objective = SelectionObjective(z, problem.train_labels >= 0, problem.pool, nothing)
         assert float(objective.value(shift)) < 0.9 * float(objective.value(confidence))
 
+    def score(self, class_balance="none", z=None, **settings) -> torch.Tensor:
+        method, problem = DCGST(class_balance=class_balance, **settings), twelve_nodes()
+        self.candidates = find_candidates(
+            problem, self.logits(), torch.tensor([3.0]), class_balance
+        )
+        z = draw(0, 1, 12, 2) if z is None else z
+        return method.score_candidates(problem, self.candidates, z, 1)
+
+    def test_exchange_starts_from_the_most_confident_candidates(self):
+        """All nodes are alike, so nothing is exchanged."""
+        score = self.score(ner_weight=0.0, z=torch.ones(1, 12, 2))
+        assert self.nodes(score > 0) == [0, 1, 5, 6]
+
+    def test_exchange_keeps_the_quotas(self):
+        for seed in range(5):
+            score = self.score("uniform", ner_weight=0.0, z=draw(seed, 1, 12, 2))
+            of_class = np.bincount(PREDICTED, score[0, :9].numpy())
+            assert of_class.tolist() == self.candidates.quotas[0].tolist() == [2, 2, 1]
+
+    def test_only_a_projection_fixes_the_sum_of_q(self):
+        fixed, bounded = (self.score(solver=name) for name in ("projection", "penalty"))
+        assert float(fixed.sum()) == pytest.approx(4, abs=1e-3)
+        assert abs(float(bounded.sum()) - 4) > 1e-2
+
     def test_ner_is_computed_on_the_normalized_graph(self):
         expected = neighborhood_entropy_reduction(self.logits(), twelve_nodes().graph.normalized)
         torch.testing.assert_close(self.select().ner, expected)

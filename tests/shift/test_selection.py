@@ -143,6 +143,28 @@ class TestExchange:
         assert bool(subset[9])
         assert subset[10:14].sum() == 1
 
+    def test_half_as_many_are_exchanged_after_a_failure_the_largest_gradients_first(self):
+        """With a large support, the CMD is the distance of the means, and that of the pool is 0.
+
+        The selected nodes 1 and 2 are at 3 and 5, the others at -6: the mean is 4, and -6 if both
+        are exchanged. If one is, it is node 2, whose gradient is larger, and the mean is -1.5.
+        """
+        z = torch.tensor([[[0.0], [3.0], [5.0], [-6.0], [-6.0]]])
+        objective = SelectionObjective(z, mask(5), mask(5, 0), torch.zeros(1, 5), 1e3)
+        for steps, expected in ((1, [1, 2]), (2, [1, 3]), (50, [1, 3])):
+            subset = exchange(objective, mask(5, 1, 2, 3, 4), mask(5, 1, 2), steps=steps)
+            assert subset.nonzero()[:, 1].tolist() == expected
+
+    def test_groups_may_have_any_code(self):
+        """More groups than candidates, in one fit also among the padding."""
+        z, labeled = draw(0, 2, 30, 2), mask(30, 0, 1).expand(2, -1)
+        objective = SelectionObjective(z, labeled, ~labeled, torch.zeros(2, 30))
+        candidates = torch.cat([mask(30, 5, 6), mask(30, 7, 8, 9)])
+        groups = torch.full((2, 30), 9)
+        groups[:, 10:] = 40
+        start = torch.cat([mask(30, 5), mask(30, 7)])
+        assert exchange(objective, candidates, start, groups).sum(1).tolist() == [1, 1]
+
     def test_runs_with_different_numbers_of_candidates_are_independent(self):
         z, gain = draw(0, 3, 30, 2), draw(1, 3, 30).abs() / 10
         labeled = mask(30, 0, 1).expand(3, -1)

@@ -126,9 +126,10 @@ def exchange(
 ) -> Tensor:
     r"""Minimize the objective over subsets of the candidates, from a given subset.
 
-    Each step exchanges selected for unselected candidates: those whose exchange decreases the
-    linear approximation of the objective the most. If the objective does not decrease, nothing is
-    exchanged, and the next step exchanges half as many.
+    Each step exchanges selected candidates with the largest gradients for as many unselected ones
+    with the smallest, as far as that decreases the linear approximation of the objective. If the
+    objective itself does not decrease, nothing is exchanged, and the number that a step may
+    exchange is halved.
 
     Args:
         objective: what to minimize.
@@ -145,12 +146,12 @@ def exchange(
         return torch.zeros_like(objective.ner_term)
     of_candidates = CandidateObjective.of(objective, candidates)
     nodes, inside = of_candidates.nodes, of_candidates.inside
-    own = torch.zeros_like(nodes) if groups is None else groups.gather(1, nodes)
-    chosen = start.gather(1, nodes) & inside
-    count = torch.zeros_like(nodes).scatter_add(1, own, chosen.long())  # to select in each group
-    limit = count.gather(1, own)
-    weights = chosen.to(objective.ner_term.dtype)
-    size = weights.sum(1, keepdim=True)  # the most exchanges in each group
+    group = torch.zeros_like(nodes) if groups is None else groups.gather(1, nodes)
+    selected = start.gather(1, nodes) & inside
+    count = nodes.new_zeros(len(nodes), int(group.max()) + 1)  # selected in each group
+    limit = count.scatter_add(1, group, selected.long()).gather(1, group)
+    weights = selected.to(objective.ner_term.dtype)
+    most = weights.sum(1, keepdim=True)  # exchanges in each group in one step
 
     def step() -> Tensor:
         point = weights.detach().clone().requires_grad_(True)
@@ -158,14 +159,14 @@ def exchange(
         (gradient,) = torch.autograd.grad(value.sum(), point)
         with torch.no_grad():
             # The subset that minimizes the linear approximation: the lowest gradients.
-            best = ranks(-gradient, inside, own) < limit
-            removed, added = (weights == 1) & ~best, (weights == 0) & best
-            less = ranks(gradient, removed, own) < size
-            more = ranks(-gradient, added, own) < size
-            changed = weights - (removed & less).to(weights.dtype) + (added & more)
+            best = ranks(-gradient, inside, group) < limit
+            remove, add = (weights == 1) & ~best, (weights == 0) & best
+            remove &= ranks(gradient, remove, group) < most
+            add &= ranks(-gradient, add, group) < most
+            changed = weights - remove.to(weights.dtype) + add
             better = (of_candidates.value(changed) < value.detach())[:, None]
             weights.copy_(torch.where(better, changed, weights))
-            size.copy_(torch.where(better, size, size / 2).clamp_min(1))
+            most.copy_(torch.where(better, most, most / 2).clamp_min(1))
         return weights
 
     descend = Repeated(step, weights.device)

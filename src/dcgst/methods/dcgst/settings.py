@@ -24,7 +24,7 @@ PUBLISHED: dict[str, dict[str, Any]] = {
 """α, β, γ and the learning rate of each data set."""
 
 RULE: dict[str, Any] = {"class_balance": "none", "hidden": 32, "dropout": 0.8}
-"""Details that the paper leaves open, by accuracy on validation nodes of runs 10 to 29."""
+"""Details that the paper leaves open, one rule for all data sets (docs/methods/dcgst.md)."""
 
 AS_PRINTED: dict[str, Any] = {
     "class_balance": "none",  # Eq. 9: the K most confident nodes of each class
