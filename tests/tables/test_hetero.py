@@ -55,7 +55,7 @@ def test_the_relation_that_tells_the_classes_is_found(data, tmp_path):
     assert weights["cites"] < 0.5
     pool = run.split.pool[0]
     right = run.result.labels == np.arange(COUNT) % 2
-    assert right[pool].mean() > 0.9
+    assert right[pool].mean() > 0.85  # two classes
 
 
 def test_a_stored_run_predicts_on_hetero_data(data, tmp_path):

@@ -8,6 +8,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from dcgst.graph import FeatureMatrix, Graph
 from dcgst.graph.cleaning import checked_csr, clean_edges, clean_mask, features_from_tensor
 from dcgst.memory import check_memory
 from dcgst.tables.nodes import Input
-from dcgst.tables.table import Table, cell_text, open_file, read_bytes
+from dcgst.tables.table import Table, cell_text, open_file, read_bytes, without_compression
 
 if TYPE_CHECKING:
     from torch_geometric.data import HeteroData
@@ -463,3 +464,31 @@ def _sharing(incidence: sp.csr_array) -> sp.csr_array:
     shared.eliminate_zeros()
     shared.sort_indices()
     return shared.astype(np.float32)
+
+
+@dataclass(frozen=True)
+class GraphFormat:
+    """A format of files that contain both nodes and edges; one of :data:`GRAPH_FORMATS`.
+
+    Attributes:
+        extensions: of file names, in lower case, without that of a compression.
+        read: a graph, HeteroData, or a node table and an edge table, from the path.
+        named_columns: whether features are named columns, or else a matrix.
+    """
+
+    extensions: tuple[str, ...]
+    read: Callable[[Path], Graph | HeteroData | tuple[Table, Table]]
+    named_columns: bool = False
+
+
+def graph_format(path: Path) -> GraphFormat | None:
+    """The format of a file by its extension; None if it is no graph file."""
+    extension = without_compression(path).suffix.lower()
+    return next((own for own in GRAPH_FORMATS if extension in own.extensions), None)
+
+
+GRAPH_FORMATS = (
+    GraphFormat((".npz",), lambda path: read_npz_graph(path, path.stem)),
+    GraphFormat((".pt", ".pth"), read_pt),
+    GraphFormat((".graphml",), read_graphml, named_columns=True),
+)

@@ -56,7 +56,7 @@ from dcgst.tables.nodes import (
     resolve_node_columns,
 )
 from dcgst.tables.store import INDICES, INDPTR, WEIGHTS
-from dcgst.tables.table import MISSING_VALUES, Table, is_parquet, read_head
+from dcgst.tables.table import MISSING_VALUES, Table, read_head, sql_text, table_format
 from dcgst.train.progress import Report
 
 
@@ -65,15 +65,10 @@ def name_of(column: str) -> str:
     return '"' + column.replace('"', '""') + '"'
 
 
-def literal(text: str) -> str:
-    """A text in SQL."""
-    return "'" + text.replace("'", "''") + "'"
-
-
 def clean(column: str) -> str:
     """The text of a cell without surrounding spaces; null if it is missing."""
     text = f"trim({name_of(column)}::varchar)"
-    missing = ", ".join(literal(word) for word in sorted(MISSING_VALUES))
+    missing = ", ".join(sql_text(word) for word in sorted(MISSING_VALUES))
     return f"case when lower({text}) in ({missing}) then null else {text} end"
 
 
@@ -81,17 +76,6 @@ def number_of(column: str) -> str:
     """The finite number in a cell; null if it is missing or no number."""
     value = f"try_cast({name_of(column)} as double)"
     return f"case when abs({value}) <= {MAX_MAGNITUDE!r} then {value} end"
-
-
-def source_of(path: Path, names: Sequence[str], delimiter: str, *, header: bool) -> str:
-    """A file as a table of texts, or of the types of a Parquet file."""
-    if is_parquet(path):
-        return f"read_parquet({literal(str(path))})"
-    columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
-    return (
-        f"read_csv({literal(str(path))}, delim={literal(delimiter)}, header={str(header).lower()}, "
-        f"columns={{{columns}}}, quote='\"', escape='\"', auto_detect=false, null_padding=false)"
-    )
 
 
 @dataclass(frozen=True)
@@ -871,8 +855,8 @@ def plan_import(
         replace(columns, **asdict(node_columns), **asdict(edge_columns) | {"edge_type": NO_COLUMN}),
     )
     tables = {
-        "nodes": source_of(nodes, node_head.names, node_delimiter, header=True),
-        "edges": source_of(edges, edge_head.names, edge_delimiter, header=header),
+        "nodes": table_format(nodes).in_sql(nodes, node_head.names, node_delimiter, True),
+        "edges": table_format(edges).in_sql(edges, edge_head.names, edge_delimiter, header),
     }
     return plan, tables, notes
 

@@ -26,12 +26,11 @@ from dcgst.tables.edges import (
 )
 from dcgst.tables.encoders import FeatureEncoder, fit_encoder
 from dcgst.tables.graph_files import (
+    GraphFormat,
+    graph_format,
     is_hetero,
     networkx_tables,
-    read_graphml,
     read_hetero,
-    read_npz_graph,
-    read_pt,
 )
 from dcgst.tables.nodes import (
     Columns,
@@ -53,17 +52,10 @@ from dcgst.tables.sources import (
     pyg_without_features,
 )
 from dcgst.tables.store import SUFFIX, is_store, open_store
-from dcgst.tables.table import Table, is_arrow, without_compression
+from dcgst.tables.table import Table, is_arrow
 
 if TYPE_CHECKING:
     from torch_geometric.data import HeteroData
-
-
-FEATURE_FILES = (".pt", ".pth", ".npz")
-"""Extensions of graph files that contain a feature matrix instead of named columns."""
-
-GRAPH_FILES = (*FEATURE_FILES, ".graphml")
-"""Extensions of files that contain both nodes and edges."""
 
 
 def read(
@@ -158,6 +150,21 @@ def _is_without_features(nodes: Any) -> bool:
     return not is_file and has_no_features(nodes)
 
 
+def _load_graph_file(
+    path: Path, form: GraphFormat, edges: Any, columns: Columns
+) -> Graph | HeteroData | tuple[Table, EdgeTables]:
+    """Load a file that contains both nodes and edges."""
+    if edges is not None:
+        raise InputError(f"{path} already contains edges; remove the edge table {edges}")
+    if not form.named_columns and columns != Columns():
+        raise InputError(
+            f"{path} has no named columns; remove {option('label')} and other column options, "
+            "they apply to tables only"
+        )
+    found = form.read(path)
+    return (found[0], EdgeTables({"edges": found[1]})) if isinstance(found, tuple) else found
+
+
 def _load(
     nodes: Any, edges: Any, columns: Columns, delimiter: str | None
 ) -> Graph | HeteroData | tuple[Table, EdgeTables]:
@@ -176,21 +183,9 @@ def _load(
             return node_table, EdgeTables({"edges": edge_table})
         return pyg_without_features(nodes) if has_no_features(nodes) else as_graph(nodes)
     path = Path(nodes)
-    extension = without_compression(path).suffix.lower()
-    if extension in GRAPH_FILES and edges is not None:
-        raise InputError(f"{path} already contains edges; remove the edge table {edges}")
-    if extension in FEATURE_FILES and columns != Columns():
-        raise InputError(
-            f"{path} has no named columns; remove {option('label')} and other column options, "
-            "they apply to tables only"
-        )
-    if extension == ".npz":
-        return read_npz_graph(path, path.stem)
-    if extension in FEATURE_FILES:
-        return read_pt(path)
-    if extension == ".graphml":
-        node_table, edge_table = read_graphml(path)
-        return node_table, EdgeTables({"edges": edge_table})
+    form = graph_format(path)
+    if form is not None:
+        return _load_graph_file(path, form, edges, columns)
     if edges is None and path.name != STDIN and (path.suffix == SUFFIX or path.is_dir()):
         what = "is a folder, but not a store" if path.is_dir() else "does not exist"
         raise InputError(f"{path} {what}; make a store with dcgst import")

@@ -12,7 +12,7 @@ import re
 import stat
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -381,11 +381,35 @@ DATABASES = {"sqlite": (0, b"SQLite format 3"), "duckdb": (8, b"DUCK")}
 """How files of databases are recognized: a position, and the bytes there."""
 
 
+@dataclass(frozen=True)
+class TableFormat:
+    """A file format of tables; one of :data:`TABLE_FORMATS`.
+
+    Attributes:
+        extensions: of file names, in lower case, without that of a compression.
+        read: all rows, from the path, the delimiter or None, and whether there must be a header.
+        head: the first rows and the delimiter, from the path and the delimiter or None.
+        in_sql: the file as a table of DuckDB, for ``dcgst import``, from the path, the column
+            names, the delimiter and whether there is a header.
+    """
+
+    extensions: tuple[str, ...]
+    read: Callable[[Path, str | None, bool], Table]
+    head: Callable[[Path, str | None], tuple[Table, str]]
+    in_sql: Callable[[Path, Sequence[str], str, bool], str]
+
+
+def table_format(path: Path) -> TableFormat:
+    """The format of a file by its extension; CSV by default."""
+    extension = without_compression(path).suffix.lower()
+    return next((own for own in TABLE_FORMATS if extension in own.extensions), CSV)
+
+
 def read_table(path: Path, delimiter: str | None = None, *, header_required: bool = True) -> Table:
-    r"""Read a CSV or Parquet file, depending on the file name extension.
+    r"""Read a table from a file, in the format that its extension says.
 
     Args:
-        path: file to read.
+        path: file to read, or a folder of Parquet files.
         delimiter: delimiter of a CSV file, one character or ``"tab"``; guessed from the header by
             default.
         header_required: if False and the first row repeats a value, which column names must not,
@@ -403,9 +427,21 @@ def read_table(path: Path, delimiter: str | None = None, *, header_required: boo
     """
     if os.path.isdir(path):  # unlike Path.is_dir, False for names that are too long
         return _read_folder(path)
-    if is_parquet(path):
-        return _read_parquet(path)
-    return _read_csv(path, _character(delimiter), header_required)
+    return table_format(path).read(path, delimiter, header_required)
+
+
+def read_head(path: Path, delimiter: str | None = None) -> tuple[Table, str]:
+    """Read the first rows of a large file.
+
+    Args:
+        path: file to read.
+        delimiter: of a CSV file, one character or ``"tab"``; guessed by default.
+
+    Returns:
+        at least the first row, named as by :func:`read_table` for a file that may have no header,
+        and the delimiter; empty for a Parquet file.
+    """
+    return table_format(path).head(path, delimiter)
 
 
 def _character(delimiter: str | None) -> str | None:
@@ -426,19 +462,23 @@ def column_names(count: int) -> list[str]:
     return [f"column {number}" for number in range(1, count + 1)]
 
 
-def read_head(path: Path, delimiter: str | None = None) -> tuple[Table, str]:
-    """Read the first rows of a large file.
+def without_compression(path: Path) -> Path:
+    """The name of a file without the extension of a compression.
 
-    Args:
-        path: file to read.
-        delimiter: of a CSV file, one character or ``"tab"``; guessed by default.
-
-    Returns:
-        at least the first row, named as by :func:`read_table` for a file that may have no header,
-        and the delimiter; empty for a Parquet file.
+    Example:
+        >>> without_compression(Path("nodes.csv.zst"))
+        PosixPath('nodes.csv')
     """
-    if is_parquet(path):
-        return _head_of_parquet(path), ""
+    return Path(path.name.removesuffix(".gz").removesuffix(".zst"))
+
+
+def _read_csv(path: Path, delimiter: str | None, header_required: bool) -> Table:
+    character = _character(delimiter)
+    text = _decode(path, read_bytes(path, MEMORY_FACTOR))
+    return _csv_table(path, text, character or _guess_delimiter(text), header_required)
+
+
+def _head_of_csv(path: Path, delimiter: str | None) -> tuple[Table, str]:
     character = _character(delimiter)
     with open_file(path) as file:
         start = file.read(len(GZIP))
@@ -452,24 +492,18 @@ def read_head(path: Path, delimiter: str | None = None) -> tuple[Table, str]:
     return _csv_table(path, text, character, header_required=False), character
 
 
-def is_parquet(path: Path) -> bool:
-    """Whether the name of a file says that it is a Parquet file."""
-    return without_compression(path).suffix.lower() in (".parquet", ".pq")
+def sql_text(text: str) -> str:
+    """A text in SQL."""
+    return "'" + text.replace("'", "''") + "'"
 
 
-def without_compression(path: Path) -> Path:
-    """The name of a file without the extension of a compression.
-
-    Example:
-        >>> without_compression(Path("nodes.csv.zst"))
-        PosixPath('nodes.csv')
-    """
-    return Path(path.name.removesuffix(".gz").removesuffix(".zst"))
-
-
-def _read_csv(path: Path, delimiter: str | None, header_required: bool) -> Table:
-    text = _decode(path, read_bytes(path, MEMORY_FACTOR))
-    return _csv_table(path, text, delimiter or _guess_delimiter(text), header_required)
+def _csv_in_sql(path: Path, names: Sequence[str], delimiter: str, header: bool) -> str:
+    columns = ", ".join(f"{sql_text(name)}: 'VARCHAR'" for name in names)
+    return (
+        f"read_csv({sql_text(str(path))}, delim={sql_text(delimiter)}, "
+        f"header={str(header).lower()}, columns={{{columns}}}, quote='\"', escape='\"', "
+        "auto_detect=false, null_padding=false)"
+    )
 
 
 def _csv_table(path: Path, text: str, delimiter: str, header_required: bool) -> Table:
@@ -573,7 +607,7 @@ def _check_header(path: Path, names: list[str], delimiter_name: str) -> list[str
     return names
 
 
-def _head_of_parquet(path: Path) -> Table:
+def _head_of_parquet(path: Path, delimiter: str | None) -> tuple[Table, str]:
     import pyarrow.parquet as parquet
 
     try:
@@ -587,7 +621,7 @@ def _head_of_parquet(path: Path) -> Table:
         str(name): [cell_text(path, str(name), value) for value in column.to_pylist()]
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
     }
-    return Table(path, columns, range(1, batch.num_rows + 1), unit="row")
+    return Table(path, columns, range(1, batch.num_rows + 1), unit="row"), ""
 
 
 def _read_folder(path: Path) -> Table:
@@ -608,7 +642,7 @@ def _read_folder(path: Path) -> Table:
     return table_from_arrow(table, path)
 
 
-def _read_parquet(path: Path) -> Table:
+def _read_parquet(path: Path, delimiter: str | None, header_required: bool) -> Table:
     content = read_bytes(path)
     try:
         import pyarrow as arrow
@@ -625,3 +659,12 @@ def _read_parquet(path: Path) -> Table:
     except Exception as error:  # Arrow and its decoders raise many types for damaged files
         raise InputError(f"{path} is not a valid Parquet file: {error}") from error
     return table_from_arrow(table, path)
+
+
+def _parquet_in_sql(path: Path, names: Sequence[str], delimiter: str, header: bool) -> str:
+    return f"read_parquet({sql_text(str(path))})"
+
+
+CSV = TableFormat((".csv", ".tsv", ".txt"), _read_csv, _head_of_csv, _csv_in_sql)
+PARQUET = TableFormat((".parquet", ".pq"), _read_parquet, _head_of_parquet, _parquet_in_sql)
+TABLE_FORMATS = (CSV, PARQUET)
