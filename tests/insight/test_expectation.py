@@ -1,15 +1,19 @@
-"""What fit and report say about the accuracy without an audit."""
+"""The accuracy that fit and report show: on true classes, of an audit, or what is expected."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
+import torch
 
-from dcgst import EM, Ensemble, Run, diagnose, fit, open_run
-from dcgst.insight.diagnosis import expectation
+from dcgst import EM, Ensemble, Run, fit, open_run
+from dcgst.insight import diagnose_run, shown_accuracy
 from dcgst.methods.result import AGREEMENT, LEFT_OUT
-from tests.runs.helpers import small_graph
+from tests.cli.helpers import dcgst
+from tests.runs.helpers import small_graph, with_known_truth
 
 
 @pytest.fixture(scope="module")
@@ -20,9 +24,11 @@ def run(tmp_path_factory):
 
 
 def text_of(run: Run, *, biased: bool = False) -> str:
-    diagnosis = diagnose(run.graph)
+    diagnosis = diagnose_run(run)
     shifts = [replace(shift, p=0.0 if biased else 1.0) for shift in diagnosis.shifts]
-    return expectation(run, replace(diagnosis, shifts=shifts))
+    found = shown_accuracy(run, replace(diagnosis, shifts=shifts))
+    assert (found.origin, found.estimate) == ("not measured", None)
+    return found.text
 
 
 def test_cross_validation_and_agreement_are_stored_and_said(run):
@@ -43,3 +49,43 @@ def test_other_methods_have_only_their_mean_probability(tmp_path):
     other = fit(small_graph(), tmp_path / "run", EM())
     mean = other.result.proba[other.split.pool[0]].max(1).mean()
     assert text_of(other).startswith(f"About {mean:.0%} may be right: the mean probability, which")
+
+
+def test_true_classes_come_first(tmp_path):
+    """With an audit as well, the accuracy is that on the true classes."""
+    graph = with_known_truth(small_graph())
+    run = fit(graph, tmp_path / "run", EM())
+    found = shown_accuracy(run, diagnose_run(run))
+    right = (run.result.labels == graph.labels)[run.split.pool[0]]
+    assert found.origin == "true classes"
+    assert found.estimate.value == pytest.approx(right.mean())
+    assert f"{right.mean():.0%} (95% interval" in found.text
+    assert f"the true classes of {len(right)} nodes" in found.text
+
+
+def test_an_audit_comes_before_what_is_expected(tmp_path):
+    truth = with_known_truth(small_graph())
+    names = [truth.class_names[code] for code in truth.labels]
+    path = tmp_path / "audit.csv"
+    nodes = np.flatnonzero(~truth.masks["train"])[::6]
+    path.write_text("id,label\n" + "".join(f"{truth.ids[n]},{names[n]}\n" for n in nodes))
+    run = fit(small_graph(), tmp_path / "run", EM(), audit=[path])
+    found = shown_accuracy(run, diagnose_run(run))
+    assert found.origin == "audit"
+    assert found.estimate == run.estimate.accuracy
+    assert found.text == f"{run.estimate}."
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_terminal_json_and_report_say_the_same(tmp_path, known):
+    graph = small_graph()
+    graph = with_known_truth(graph) if known else graph
+    path = tmp_path / "graph.pt"
+    torch.save(graph.to_pyg(), path)
+    fitted = dcgst("fit", path, "--method", "em", "-o", tmp_path / "run")
+    listed = dcgst("fit", path, "--method", "em", "-o", tmp_path / "other", "--json")
+    assert (fitted.code, listed.code) == (0, 0)
+    found = json.loads(listed.out)["accuracy"]
+    assert found["origin"] == ("true classes" if known else "not measured")
+    for output in (fitted.out, (tmp_path / "run" / "report.html").read_text()):
+        assert " ".join(found["text"].split()) in " ".join(output.split())

@@ -28,7 +28,7 @@ from dcgst.cli.output import (
 )
 from dcgst.errors import InputError
 from dcgst.insight import diagnose_run, write_report
-from dcgst.insight.diagnosis import Diagnosis, expectation
+from dcgst.insight.diagnosis import Diagnosis, shown_accuracy
 from dcgst.methods import DEFAULT_METHOD, METHODS, Method
 from dcgst.methods.base import parse_setting
 from dcgst.methods.relations import verdict
@@ -156,6 +156,7 @@ def _facts(run: Run, diagnosis: Diagnosis) -> dict[str, object]:
         "nodes": run.graph.num_nodes,
         "classes": list(run.graph.class_names),
         **count_sources(run.result),
+        "accuracy": shown_accuracy(run, diagnosis).to_json(),
         "estimate": run.estimate.to_json() if run.estimate else None,
         "calibration": run.info["calibration"],
         "member_weights": run.info["member_weights"],
@@ -168,8 +169,8 @@ def _facts(run: Run, diagnosis: Diagnosis) -> dict[str, object]:
 
 
 def _show_run(run: Run, diagnosis: Diagnosis) -> None:
-    """Print the estimate, and the number of nodes and the mean probability of each class."""
-    say(f"{run.estimate}.\n" if run.estimate else f"{expectation(run, diagnosis)}\n", wrap=True)
+    """Print the accuracy, and the number of nodes and the mean probability of each class."""
+    say(f"{shown_accuracy(run, diagnosis).text}\n", wrap=True)
     estimated = ["share (95% interval)"] if run.estimate else []
     table = Table("class", "nodes", "given", "mean probability", *estimated, box=None)
     pairs = list(zip(run.graph.class_names, count_classes(run.result), strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from scipy.stats import binomtest
 from torch import Tensor
 
 from dcgst.errors import InputError, option
-from dcgst.evaluate.quality import holm
+from dcgst.evaluate.quality import Estimate, holm
 from dcgst.features.components import smoothed_components
 from dcgst.features.matrix import Neighbors
 from dcgst.graph import UNKNOWN, FeatureMatrix, Graph
@@ -29,6 +29,7 @@ from dcgst.train.random import Purpose, derive
 
 if TYPE_CHECKING:
     from dcgst.runs import Run
+    from dcgst.runs.assessment import RunEvaluation
 
 
 HOPS = 4
@@ -506,7 +507,51 @@ def _advice(found: Diagnosis) -> list[str]:
     return advice
 
 
-def expectation(run: Run, diagnosis: Diagnosis) -> str:
+MEASURED, AUDITED, NOT_MEASURED = "true classes", "audit", "not measured"
+
+
+@dataclass(frozen=True)
+class ShownAccuracy:
+    """The accuracy of the predictions of a run that all outputs show.
+
+    Attributes:
+        origin: ``true classes``, ``audit`` or ``not measured``.
+        estimate: the accuracy with its interval; None if it was not measured.
+        text: sentences.
+    """
+
+    origin: str
+    estimate: Estimate | None
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def shown_accuracy(
+    run: Run, diagnosis: Diagnosis, evaluation: RunEvaluation | None = None
+) -> ShownAccuracy:
+    """The accuracy on true classes if they are known, else of the audit, else what is expected.
+
+    Args:
+        run: the run.
+        diagnosis: of its labels.
+        evaluation: comparison with true classes; default: with those in the graph that the fit did
+            not use.
+    """
+    if evaluation is None and (run.evaluation_nodes & run.split.pool[0]).any():
+        evaluation = run.evaluate()
+    if evaluation is not None:
+        found, nodes = evaluation.quality.accuracy, evaluation.quality.nodes
+        where = f"the true class{'es' if nodes > 1 else ''} of {nodes:,} node{'s' * (nodes > 1)}"
+        text = f"{found} of the predictions are right, compared with {where}."
+        return ShownAccuracy(MEASURED, found, text)
+    if run.estimate is not None:
+        return ShownAccuracy(AUDITED, run.estimate.accuracy, f"{run.estimate}.")
+    return ShownAccuracy(NOT_MEASURED, None, _expectation(run, diagnosis))
+
+
+def _expectation(run: Run, diagnosis: Diagnosis) -> str:
     """Sentences on the expected accuracy: where it comes from, and what it is worth."""
     pool = run.split.pool[0]
     if not pool.any():

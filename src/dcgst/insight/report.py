@@ -18,7 +18,7 @@ from dcgst.evaluate.calibration import expected_calibration_error, reliability
 from dcgst.files import write_text
 from dcgst.graph import Graph
 from dcgst.insight.comparison import Comparison
-from dcgst.insight.diagnosis import DRAWS, Diagnosis, diagnose_run, expectation
+from dcgst.insight.diagnosis import DRAWS, Diagnosis, diagnose_run, shown_accuracy
 from dcgst.insight.suggestion import similarity_space
 from dcgst.methods.relations import verdict
 from dcgst.runs import Run
@@ -234,7 +234,7 @@ def _content(run: Run, evaluation: RunEvaluation | None, diagnosis: Diagnosis) -
         "run": run,
         "info": run.info,
         "diagnosis": diagnosis,
-        "no_estimate": expectation(run, diagnosis),
+        "accuracy": shown_accuracy(run, diagnosis, evaluation).text,
         "evaluation": evaluation.quality if evaluation else None,
         "unused": [note for note in run.info["notes"] if "not used" in note],
         "draws": DRAWS,
