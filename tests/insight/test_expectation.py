@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from dcgst import EM, Ensemble, Run, fit, open_run
-from dcgst.insight import diagnose_run, shown_accuracy
+from dcgst import EM, Ensemble, Run, compare, fit, open_run
+from dcgst.insight import diagnose_run, shown_accuracy, write_report
 from dcgst.methods.result import AGREEMENT, LEFT_OUT
 from tests.cli.helpers import dcgst
 from tests.runs.helpers import small_graph, with_known_truth
@@ -89,3 +89,26 @@ def test_terminal_json_and_report_say_the_same(tmp_path, known):
     assert found["origin"] == ("true classes" if known else "not measured")
     for output in (fitted.out, (tmp_path / "run" / "report.html").read_text()):
         assert " ".join(found["text"].split()) in " ".join(output.split())
+
+
+def test_stored_true_classes_are_shown_by_later_commands(tmp_path):
+    graph = small_graph()
+    truth = with_known_truth(graph)
+    run = fit(graph, tmp_path / "run", EM())
+    write_report(run)
+    path = tmp_path / "truth.csv"
+    names = [truth.class_names[code] for code in truth.labels]
+    path.write_text(
+        "id,class\n" + "".join(f"{i},{n}\n" for i, n in zip(graph.ids, names, strict=True))
+    )
+    assert dcgst("evaluate", run.folder, path).code == 0
+    again = open_run(run.folder)
+    found = shown_accuracy(again, diagnose_run(again))
+    right = (run.result.labels == truth.labels)[run.split.pool[0]]
+    assert (found.origin, found.estimate.value) == ("true classes", pytest.approx(right.mean()))
+    assert dcgst("report", run.folder).code == 0
+    assert found.text in (run.folder / "report.html").read_text()
+    assert dcgst("check", run.folder).code == 0
+    compared = compare(again, fit(graph, tmp_path / "other", EM(), overwrite=True))
+    assert compared.estimate_before == found.estimate
+    assert compared.estimate_after is None

@@ -260,10 +260,13 @@ def evaluate_command(
 ) -> None:
     """Compare the predictions of a run with true classes.
 
-    Labels that the fit used are left out. The report gets a section with the result.
+    Labels that the fit used are left out. The run keeps the true classes, and its report shows
+    the accuracy.
     """
     run = open_run(folder)
-    found = run.evaluate(truth, id_column=id_column, label_column=label, delimiter=delimiter)
+    found = run.evaluate(
+        truth, id_column=id_column, label_column=label, delimiter=delimiter, store=True
+    )
     report = folder / REPORT
     if report.exists():
         write_report(run, evaluation=found)

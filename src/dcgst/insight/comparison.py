@@ -13,6 +13,7 @@ from dcgst.errors import InputError
 from dcgst.evaluate.quality import LEVEL, Estimate
 from dcgst.insight.suggestion import label_shift, similarity_space
 from dcgst.runs import Run
+from dcgst.runs.assessment import accuracy_of
 
 MOST_NODES = 20
 """Number of changed nodes to list."""
@@ -68,8 +69,8 @@ class Comparison:
         shares_after: predicted share of each class in the second run.
         shift_before: shift of the labels of the first run in features smoothed over the graph.
         shift_after: shift of the labels of the second run.
-        estimate_before: accuracy of the first run, estimated from its audit; None without one.
-        estimate_after: accuracy of the second run, estimated from its audit; None without one.
+        estimate_before: accuracy of the first run; None if it was not measured.
+        estimate_after: accuracy of the second run; None if it was not measured.
         audit: both runs on the nodes audited by the second; None if there are none.
     """
 
@@ -121,7 +122,8 @@ def compare(before: Run, after: Run) -> Comparison:
     changed = codes[0] != codes[1]
     flows = Counter(zip(codes[0][changed].tolist(), codes[1][changed].tolist(), strict=True))
     shares = [dict(zip(names, p.mean(axis=0).tolist(), strict=True)) for p in proba]
-    estimates = [run.estimate.accuracy if run.estimate else None for run in (before, after)]
+    measured = [accuracy_of(run) for run in (before, after)]
+    estimates = [None if found is None else found.estimate for found in measured]
     return Comparison(
         nodes=len(rows),
         only_before=before.graph.num_nodes - len(rows),

@@ -21,6 +21,7 @@ from dcgst.features.matrix import Neighbors
 from dcgst.graph import UNKNOWN, FeatureMatrix, Graph
 from dcgst.methods.result import AGREEMENT, LEFT_OUT
 from dcgst.methods.sampling import is_large
+from dcgst.runs.assessment import accuracy_of
 from dcgst.shift.cmd import CMDFrom
 from dcgst.shift.concentration import concentration
 from dcgst.splits import Split
@@ -507,12 +508,9 @@ def _advice(found: Diagnosis) -> list[str]:
     return advice
 
 
-MEASURED, AUDITED, NOT_MEASURED = "true classes", "audit", "not measured"
-
-
 @dataclass(frozen=True)
 class ShownAccuracy:
-    """The accuracy of the predictions of a run that all outputs show.
+    """What outputs say about the accuracy of a run.
 
     Attributes:
         origin: ``true classes``, ``audit`` or ``not measured``.
@@ -531,24 +529,18 @@ class ShownAccuracy:
 def shown_accuracy(
     run: Run, diagnosis: Diagnosis, evaluation: RunEvaluation | None = None
 ) -> ShownAccuracy:
-    """The accuracy on true classes if they are known, else of the audit, else what is expected.
+    """The accuracy of a run, or what to expect if it was not measured.
 
     Args:
         run: the run.
         diagnosis: of its labels.
-        evaluation: comparison with true classes; default: with those in the graph that the fit did
-            not use.
+        evaluation: comparison with true classes; default: with those that are known and that the
+            fit did not use.
     """
-    if evaluation is None and (run.evaluation_nodes & run.split.pool[0]).any():
-        evaluation = run.evaluate()
-    if evaluation is not None:
-        found, nodes = evaluation.quality.accuracy, evaluation.quality.nodes
-        where = f"the true class{'es' if nodes > 1 else ''} of {nodes:,} node{'s' * (nodes > 1)}"
-        text = f"{found} of the predictions are right, compared with {where}."
-        return ShownAccuracy(MEASURED, found, text)
-    if run.estimate is not None:
-        return ShownAccuracy(AUDITED, run.estimate.accuracy, f"{run.estimate}.")
-    return ShownAccuracy(NOT_MEASURED, None, _expectation(run, diagnosis))
+    found = accuracy_of(run, evaluation)
+    if found is None:
+        return ShownAccuracy("not measured", None, _expectation(run, diagnosis))
+    return ShownAccuracy(found.origin, found.estimate, found.text)
 
 
 def _expectation(run: Run, diagnosis: Diagnosis) -> str:

@@ -196,8 +196,8 @@ def write_report(
     Args:
         run: the run.
         path: the file; default ``report.html`` in the run folder.
-        evaluation: result of ``run.evaluate``, to be shown; default: of the classes in the graph
-            that the fit did not use.
+        evaluation: result of ``run.evaluate``, to be shown; default: with the true classes that
+            are known and that the fit did not use.
         diagnosis: of the labels, if it is known already.
 
     Returns:
@@ -227,8 +227,7 @@ def render(
 def _content(run: Run, evaluation: RunEvaluation | None, diagnosis: Diagnosis) -> dict[str, Any]:
     codes = source_codes(run.result)
     pool = run.result.confidence[run.result.given < 0]
-    if evaluation is None and (run.evaluation_nodes & run.split.pool[0]).any():
-        evaluation = run.evaluate()
+    evaluation = evaluation or run.measured
     return {
         "title": run.graph.name,
         "run": run,
@@ -429,7 +428,7 @@ def summary_rows(found: Comparison) -> list[tuple[str, str, str]]:
     """Name and values before and after of each figure, as text."""
     pairs = {
         "given labels": (f"{found.labels_before:,}", f"{found.labels_after:,}"),
-        "estimated accuracy": tuple(
+        "accuracy": tuple(
             estimate.text if estimate else "not measured"
             for estimate in (found.estimate_before, found.estimate_after)
         ),

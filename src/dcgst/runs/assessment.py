@@ -161,6 +161,40 @@ def evaluate_run(run: Run, classes: Mapping[str, str]) -> RunEvaluation:
     )
 
 
+@dataclass(frozen=True)
+class Accuracy:
+    """The accuracy of the predictions of a run that outputs show.
+
+    Attributes:
+        origin: ``true classes`` or ``audit``.
+        estimate: the accuracy with its interval.
+        text: a sentence.
+    """
+
+    origin: str
+    estimate: Estimate
+    text: str
+
+
+def accuracy_of(run: Run, evaluation: RunEvaluation | None = None) -> Accuracy | None:
+    """The accuracy on true classes if they are known, else of the audit; None if not measured.
+
+    Args:
+        run: the run.
+        evaluation: comparison with true classes; default: with those that are known and that the
+            fit did not use.
+    """
+    evaluation = evaluation or run.measured
+    if evaluation is not None:
+        found, nodes = evaluation.quality.accuracy, evaluation.quality.nodes
+        where = f"the true class{'es' if nodes > 1 else ''} of {nodes:,} node{'s' * (nodes > 1)}"
+        text = f"{found} of the predictions are right, compared with {where}."
+        return Accuracy("true classes", found, text)
+    if run.estimate is not None:
+        return Accuracy("audit", run.estimate.accuracy, f"{run.estimate}.")
+    return None
+
+
 def known_classes(run: Run) -> dict[str, str]:
     """Class name by id of nodes whose class is in the graph of the run."""
     graph = run.graph

@@ -48,7 +48,7 @@ from dcgst.methods.storage import DESCRIPTION, dump, restore, restore_network
 from dcgst.nn import Backbone
 from dcgst.runs.predictions import ColumnUse, Predictions
 from dcgst.splits import Split
-from dcgst.tables import Columns, FeatureEncoder
+from dcgst.tables import Columns, FeatureEncoder, read_label_table
 from dcgst.tables.graph_files import read_npz_arrays
 from dcgst.tables.nodes import Input, StoreReference
 from dcgst.tables.store import is_store, open_store
@@ -60,7 +60,7 @@ RUN, BEGUN, CHECKPOINT, LOCK = "run.json", "begun.json", "checkpoint", ".lock"
 PREDICTIONS, HISTORY, CANDIDATE_TABLE = "predictions.csv", "history.csv", "candidates.csv.gz"
 ARRAYS, MODELS, NODE_TABLE = "graph.npz", "model.safetensors", "nodes.csv.gz"
 PREDICTORS = "predictors.safetensors"
-METRICS, REPORT = "metrics.json", "report.html"
+METRICS, REPORT, TRUTH = "metrics.json", "report.html", "truth.csv"
 PREDICTIONS_PARQUET, PROBABILITIES = "predictions.parquet", "probabilities.npy"
 """Files of a run whose graph is in a store."""
 
@@ -68,7 +68,7 @@ OF_TABLES = (PREDICTIONS, NODE_TABLE)
 OF_STORE = (PREDICTIONS_PARQUET, PROBABILITIES)
 ALWAYS = (CANDIDATE_TABLE, HISTORY, MODELS, PREDICTORS, ARRAYS, METRICS)
 
-FILES = (RUN, *OF_TABLES, *OF_STORE, *ALWAYS, REPORT, BEGUN)
+FILES = (RUN, *OF_TABLES, *OF_STORE, *ALWAYS, REPORT, TRUTH, BEGUN)
 """All files; ``begun.json`` is removed last, because it marks the folder as a run folder."""
 
 
@@ -640,6 +640,20 @@ def read_node_table(folder: Path) -> dict[str, list[str]]:
         return dict(zip(names, columns, strict=True))
     except DAMAGED as error:
         raise InputError(f"{folder / NODE_TABLE} is damaged ({error}); {fit_again()}") from error
+
+
+def write_truth(folder: Path, classes: Mapping[str, str]) -> None:
+    """Store true classes by node id, with which outputs compare the predictions."""
+    rows = [{"id": node_id, "class": name} for node_id, name in classes.items()]
+    write_text(folder / TRUTH, rows_to_csv(rows))
+
+
+def read_truth(folder: Path) -> dict[str, str]:
+    """Stored true classes by node id; empty if there are none."""
+    path = folder / TRUTH
+    if not path.exists():
+        return {}
+    return read_label_table(path, id_column="id", label_column="class").classes
 
 
 def read_probabilities(folder: Path) -> NDArray[np.float32]:

@@ -190,15 +190,18 @@ class Run:
         id_column: str | None = None,
         label_column: str | None = None,
         delimiter: str | None = None,
+        store: bool = False,
     ) -> RunEvaluation:
         """Compare the predictions with true classes; labels that the fit used are left out.
 
         Args:
             truth: a table of ids and classes (CSV or Parquet file), or class names by id; default:
-                the classes in the graph that the fit did not use.
+                stored ones, and the classes in the graph that the fit did not use.
             id_column: column of ids in the table; guessed if None.
             label_column: column of classes in the table; guessed if None.
             delimiter: delimiter of a CSV file.
+            store: store the true classes in the run folder, so that the outputs of later commands
+                show the accuracy.
 
         Example:
             >>> import tempfile
@@ -209,17 +212,33 @@ class Run:
             (1180, 20, 0.51)
         """
         if truth is None:
-            return evaluate_run(self, known_classes(self))
+            return evaluate_run(self, known_classes(self) | self.truth)
         if isinstance(truth, Mapping):
-            return evaluate_run(self, {str(key): str(name) for key, name in truth.items()})
-        table = read_label_table(
-            truth,
-            id_column=id_column,
-            label_column=label_column,
-            hints=Columns.from_json(self.info["columns"]),
-            delimiter=delimiter,
-        )
-        return evaluate_run(self, table.classes)
+            classes = {str(key): str(name) for key, name in truth.items()}
+        else:
+            hints = Columns.from_json(self.info["columns"])
+            classes = read_label_table(
+                truth,
+                id_column=id_column,
+                label_column=label_column,
+                hints=hints,
+                delimiter=delimiter,
+            ).classes
+        found = evaluate_run(self, classes)
+        if store:
+            folder_format.write_truth(self.folder, classes)
+        return found
+
+    @property
+    def truth(self) -> dict[str, str]:
+        """True classes by node id that ``evaluate`` stored; empty if there are none."""
+        return folder_format.read_truth(self.folder)
+
+    @property
+    def measured(self) -> RunEvaluation | None:
+        """Comparison with true classes that the fit did not use; None if none are known."""
+        known = (self.evaluation_nodes & self.split.pool[0]).any()
+        return self.evaluate() if known or self.truth else None
 
     def predict(
         self,
