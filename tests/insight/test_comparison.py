@@ -120,3 +120,21 @@ def test_the_page_is_one_file_and_escapes_names(runs, tmp_path):
     assert "<a>" not in text
     assert "20 randomly chosen nodes" in text
     assert text.count("<circle") == 6, "two per class"
+
+
+def test_accuracies_are_of_the_same_nodes(tmp_path):
+    """Only the first run was evaluated; both are compared with its true classes."""
+    truth = with_known_truth(small_graph())
+    audit = table(tmp_path / "audit.csv", truth, np.flatnonzero(~truth.masks["train"])[::6])
+    runs = [
+        fit(small_graph(), tmp_path / "a", EM()),
+        fit(small_graph(), tmp_path / "b", EM(), audit=[audit]),
+    ]
+    names = [truth.class_names[code] for code in truth.labels]
+    runs[0].evaluate(dict(zip(truth.ids.tolist(), names, strict=True)), store=True)
+    found = compare(*runs)
+    both = runs[0].split.pool[0] & runs[1].split.pool[0]
+    assert found.accuracy_on == "true classes"
+    for run, estimate in zip(runs, (found.estimate_before, found.estimate_after), strict=True):
+        right = run.result.labels[both] == truth.labels[both]
+        assert (estimate.value, estimate.labels) == (pytest.approx(right.mean()), both.sum())

@@ -12,6 +12,7 @@ import torch
 from dcgst import EM, Ensemble, Run, compare, fit, open_run
 from dcgst.insight import diagnose_run, shown_accuracy, write_report
 from dcgst.methods.result import AGREEMENT, LEFT_OUT
+from dcgst.runs.assessment import accuracy_of
 from tests.cli.helpers import dcgst
 from tests.runs.helpers import small_graph, with_known_truth
 
@@ -59,8 +60,7 @@ def test_true_classes_come_first(tmp_path):
     right = (run.result.labels == graph.labels)[run.split.pool[0]]
     assert found.origin == "true classes"
     assert found.estimate.value == pytest.approx(right.mean())
-    assert f"{right.mean():.0%} (95% interval" in found.text
-    assert f"the true classes of {len(right)} nodes" in found.text
+    assert found.text.startswith(f"{right.mean():.1%} of the {len(right)} predictions are right")
 
 
 def test_an_audit_comes_before_what_is_expected(tmp_path):
@@ -110,5 +110,18 @@ def test_stored_true_classes_are_shown_by_later_commands(tmp_path):
     assert found.text in (run.folder / "report.html").read_text()
     assert dcgst("check", run.folder).code == 0
     compared = compare(again, fit(graph, tmp_path / "other", EM(), overwrite=True))
-    assert compared.estimate_before == found.estimate
-    assert compared.estimate_after is None
+    assert compared.estimate_before.value == found.estimate.value
+    assert compared.accuracy_on == "true classes"
+
+
+def test_all_predictions_compared_is_no_estimate(tmp_path):
+    truth = with_known_truth(small_graph())
+    run = fit(small_graph(), tmp_path / "run", EM())
+    names = [truth.class_names[code] for code in truth.labels]
+    classes = dict(zip(map(str, truth.ids.tolist()), names, strict=True))
+    found = accuracy_of(run, run.evaluate(classes))
+    assert found.estimate.low == found.estimate.value == found.estimate.high
+    assert f"of the {run.split.pool[0].sum()} predictions are right: all were" in found.text
+    del classes[str(truth.ids[np.flatnonzero(run.split.pool[0])[0]])]
+    some = accuracy_of(run, run.evaluate(classes))
+    assert some.estimate.low < some.estimate.value < some.estimate.high

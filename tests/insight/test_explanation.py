@@ -151,7 +151,7 @@ def test_candidacies_hold_the_candidates_and_the_shift_of_the_stage():
         (
             [candidate(0, 3, 0, 1, True), candidate(1, 2, 0, 4, True), candidate(1, 3, 0, 0, True)],
             "It first got a pseudo-label (x) in stage 2, with confidence 75% and rank 4 in its "
-            "class; 2 of 5 replicas trained on it, but it was not kept to the end.",
+            "class; 2 of 5 replicas trained on it in some stage, but it was not kept to the end.",
         ),
     ],
 )
@@ -161,7 +161,7 @@ def test_the_summary_says_when_the_node_got_a_pseudo_label(rows, sentence):
 
 def test_a_pseudo_label_that_was_kept():
     line = explain(make_run(candidate(0, 2, 1, 0, True)), "b").summary[2]
-    assert line.endswith("1 of 5 replicas trained on it.")
+    assert line.endswith("1 of 5 replicas trained on it in some stage.")
 
 
 def test_a_method_without_pseudo_labels():

@@ -16,6 +16,7 @@ import typer
 from rich.table import Table as RichTable
 
 from dcgst.bench.cells import Cell, Records
+from dcgst.bench.claims import claim_sections
 from dcgst.bench.experiments import EXPERIMENTS, Experiment, cells_of, select_experiments
 from dcgst.bench.figures import FIGURES, draw, draw_study, import_matplotlib
 from dcgst.bench.grid import (
@@ -587,6 +588,8 @@ def reproduce_command(
     if not json:
         for table in make_tables(experiments, records, runs):
             show_table(table)
+        if [experiment.name for experiment in experiments] == ["claims"]:
+            say(claim_sections(records, runs))
     for experiment in experiments:
         if experiment.name in FIGURES:
             files = draw(experiment.name, records, figures, runs)

@@ -13,7 +13,7 @@ from dcgst.errors import InputError
 from dcgst.evaluate.quality import LEVEL, Estimate
 from dcgst.insight.suggestion import label_shift, similarity_space
 from dcgst.runs import Run
-from dcgst.runs.assessment import accuracy_of
+from dcgst.runs.assessment import known_classes
 
 MOST_NODES = 20
 """Number of changed nodes to list."""
@@ -69,6 +69,7 @@ class Comparison:
         shares_after: predicted share of each class in the second run.
         shift_before: shift of the labels of the first run in features smoothed over the graph.
         shift_after: shift of the labels of the second run.
+        accuracy_on: ``true classes`` of the same nodes, or ``audit`` of each run.
         estimate_before: accuracy of the first run; None if it was not measured.
         estimate_after: accuracy of the second run; None if it was not measured.
         audit: both runs on the nodes audited by the second; None if there are none.
@@ -89,6 +90,7 @@ class Comparison:
     shares_after: dict[str, float]
     shift_before: float
     shift_after: float
+    accuracy_on: str
     estimate_before: Estimate | None
     estimate_after: Estimate | None
     audit: PairedAudit | None
@@ -122,8 +124,7 @@ def compare(before: Run, after: Run) -> Comparison:
     changed = codes[0] != codes[1]
     flows = Counter(zip(codes[0][changed].tolist(), codes[1][changed].tolist(), strict=True))
     shares = [dict(zip(names, p.mean(axis=0).tolist(), strict=True)) for p in proba]
-    measured = [accuracy_of(run) for run in (before, after)]
-    estimates = [None if found is None else found.estimate for found in measured]
+    accuracy_on, estimates = _accuracies(before, after, second)
     return Comparison(
         nodes=len(rows),
         only_before=before.graph.num_nodes - len(rows),
@@ -140,10 +141,31 @@ def compare(before: Run, after: Run) -> Comparison:
         shares_after=shares[1],
         shift_before=_shift(before),
         shift_after=_shift(after),
+        accuracy_on=accuracy_on,
         estimate_before=estimates[0],
         estimate_after=estimates[1],
         audit=_paired_audit(before, after, rows),
     )
+
+
+def _accuracies(
+    before: Run, after: Run, nodes: NDArray[np.int64]
+) -> tuple[str, list[Estimate | None]]:
+    """Accuracies of both runs on the same nodes of known class; without any, of their audits.
+
+    Args:
+        before: the first run.
+        after: the second run.
+        nodes: in the second run, those that neither fit used.
+    """
+    truth: dict[str, str] = {}
+    for run in (before, after):
+        truth |= known_classes(run) | run.truth
+    ids = (str(node_id) for node_id in after.graph.ids[nodes].tolist())
+    classes = {node_id: truth[node_id] for node_id in ids if node_id in truth}
+    if classes:
+        return "true classes", [run.evaluate(classes).quality.accuracy for run in (before, after)]
+    return "audit", [run.estimate.accuracy if run.estimate else None for run in (before, after)]
 
 
 def _matching_rows(before: Run, after: Run) -> NDArray[np.int64]:

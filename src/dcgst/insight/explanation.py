@@ -231,7 +231,7 @@ def _candidacy_summary(found: Explanation, run: Run, replicas: int) -> str:
         f"It first got a pseudo-label ({earliest.predicted}) in stage {earliest.stage}, with "
         f"confidence {earliest.confidence:.0%} and rank {earliest.rank} in its class"
     )
-    many = f"; {trained} of {replicas} replicas trained on it" if replicas > 1 else ""
+    many = f"; {trained} of {replicas} replicas trained on it in some stage" if replicas > 1 else ""
     dropped = "" if found.source == PSEUDO else ", but it was not kept to the end"
     return f"{text}{many}{dropped}."
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcgst.errors import UnregisteredError
-from dcgst.evaluate.calibration import expected_calibration_error, reliability
+from dcgst.evaluate.quality import evaluate
 from dcgst.files import write_text
 from dcgst.graph import Graph
 from dcgst.insight.comparison import Comparison
@@ -247,7 +247,7 @@ def _content(run: Run, evaluation: RunEvaluation | None, diagnosis: Diagnosis) -
         "nodes": to_script(_nodes(run, codes)),
         "shift_chart": _shift_chart(run),
         "label_chart": _label_chart(run),
-        "reliability": _reliability(run),
+        "reliability": _reliability(run, evaluation),
         "map": _map(run, codes),
         "settings": {
             k: v for k, v in run.info["settings"].items() if k not in ("device", "chunk_size")
@@ -317,23 +317,26 @@ def _label_chart(run: Run) -> str:
     return line_chart(lines, "stage", "share", top=1.0)
 
 
-def _reliability(run: Run) -> dict[str, Any]:
-    """Accuracy and calibration on the evaluation nodes."""
-    nodes = run.evaluation_nodes
-    count = int(nodes.sum())
+def _reliability(run: Run, evaluation: RunEvaluation | None) -> dict[str, Any]:
+    """Accuracy and calibration on nodes of known class, else on the validation nodes."""
+    val = run.evaluation_nodes
+    count = evaluation.quality.nodes if evaluation else int(val.sum())
     if count < MIN_EVALUATION_NODES:
         return {"nodes": count}
-    proba, truth = run.result.proba[nodes], run.graph.labels[nodes]
-    bins = reliability(proba, truth)
+    if evaluation is not None:
+        quality = evaluation.quality
+    else:
+        quality = evaluate(run.result.proba[val], run.graph.labels[val], run.graph.class_names)
+    bins = quality.bins
     lines = [
         Line("perfect calibration", (0, 1), (0, 1), GRAY, dashed=True, dots=False),
         Line("this run", [b.confidence for b in bins], [b.accuracy for b in bins]),
     ]
     return {
-        "nodes": count,
-        "validation": bool(run.split.val[0][nodes].any()),
-        "ece": expected_calibration_error(proba, truth),
-        "accuracy": float((proba.argmax(axis=1) == truth).mean()),
+        "nodes": quality.nodes,
+        "validation": evaluation is None,
+        "ece": quality.ece,
+        "accuracy": quality.accuracy.value,
         "chart": line_chart(lines, "predicted probability", "accuracy", top=1.0),
     }
 
@@ -428,12 +431,15 @@ def summary_rows(found: Comparison) -> list[tuple[str, str, str]]:
     """Name and values before and after of each figure, as text."""
     pairs = {
         "given labels": (f"{found.labels_before:,}", f"{found.labels_after:,}"),
-        "accuracy": tuple(
+        f"accuracy ({found.accuracy_on})": tuple(
             estimate.text if estimate else "not measured"
             for estimate in (found.estimate_before, found.estimate_after)
         ),
         "mean probability": (f"{found.confidence_before:.0%}", f"{found.confidence_after:.0%}"),
-        "shift of the labels": (f"{found.shift_before:.3f}", f"{found.shift_after:.3f}"),
+        "shift of the labels (smoothed features)": (
+            f"{found.shift_before:.3f}",
+            f"{found.shift_after:.3f}",
+        ),
     }
     return [(name, before, after) for name, (before, after) in pairs.items()]
 

@@ -180,9 +180,16 @@ class FittedAttributes:
     See :class:`~dcgst.Result`. ``classes_`` holds the class names.
     """
 
+    name: ClassVar[str]
     graph_: Graph
     split_: Split
     result_: Result
+
+    def __getattr__(self, attribute: str) -> Any:
+        """Called for attributes that do not exist."""
+        if attribute in ("graph_", "split_", "result_"):
+            raise AttributeError(f"this {self.name} is not fitted yet; call fit first")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {attribute!r}")
 
     @property
     def proba_(self) -> NDArray[np.float32]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -189,6 +189,10 @@ def accuracy_of(run: Run, evaluation: RunEvaluation | None = None) -> Accuracy |
         found, nodes = evaluation.quality.accuracy, evaluation.quality.nodes
         where = f"the true class{'es' if nodes > 1 else ''} of {nodes:,} node{'s' * (nodes > 1)}"
         text = f"{found} of the predictions are right, compared with {where}."
+        if not evaluation.without_class:  # nothing to infer
+            found = replace(found, low=found.value, high=found.value)
+            text = f"{found.value:.1%} of the {nodes:,} predictions are right: all were compared "
+            text += "with true classes."
         return Accuracy("true classes", found, text)
     if run.estimate is not None:
         return Accuracy("audit", run.estimate.accuracy, f"{run.estimate}.")

@@ -58,7 +58,7 @@ class DCGST(Settings):
         super().check()
         if self.edge_predictor and BACKBONES.resolve(self.backbone).hops == 0:
             raise InputError(
-                "edge_predictor has no effect on a network without edges; set backbone=gcn"
+                "the network has no edges to learn; set edge_predictor=false, or backbone=gcn"
             )
 
     def solve(self, problem: Problem) -> list[Result]:
