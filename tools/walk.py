@@ -4,12 +4,14 @@ python tools/walk.py fit papers.csv papers_edges.csv --label topic -o run --over
 
 python tools/walk.py --update writes those of three methods into docs/architecture.md.
 
-The command runs twice. The first time imports the modules, which also executes functions in them.
+All modules are imported before, because an import also executes functions.
 """
 
 from __future__ import annotations
 
+import importlib
 import io
+import pkgutil
 import sys
 import threading
 from collections.abc import Sequence
@@ -19,6 +21,7 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any
 
+import dcgst
 from dcgst.cli import main
 from dcgst.files import write_text
 
@@ -34,7 +37,9 @@ def walk(arguments: Sequence[str]) -> list[str]:
         if event == "call" and name.startswith("dcgst."):
             found.setdefault(name)
 
-    run(arguments)
+    for module in pkgutil.walk_packages(dcgst.__path__, "dcgst."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
     threading.setprofile(profile)
     sys.setprofile(profile)
     try:

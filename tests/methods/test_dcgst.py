@@ -317,6 +317,6 @@ class TestBiasedLabels:
 
 
 def test_an_edge_predictor_needs_a_network_with_edges():
-    with pytest.raises(InputError, match="set backbone=gcn"):
+    with pytest.raises(InputError, match="set edge_predictor=false, or backbone=gcn"):
         DCGST(backbone="sign").check()
     DCGST(edge_predictor=False, backbone="sign").check()
