@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,6 +13,7 @@ from torch import Tensor
 from dcgst.features.graph_tensors import GraphTensors
 from dcgst.features.sparse import normalize_adjacency, spmm
 from dcgst.graph import Graph
+from dcgst.methods import DCGST
 from dcgst.methods.problem import Problem
 from dcgst.methods.result import Selection
 from dcgst.nn import Backbone, Output
@@ -117,3 +119,10 @@ def cmd_by_hand(source, target, support: float) -> float:
         ]
         total += np.linalg.norm(moments[0] - moments[1]) / support**k
     return float(total)
+
+
+def quick_dcgst(**settings: Any) -> DCGST:
+    """DC-GST with few epochs and stages, by default on a network without edges."""
+    few = {"hidden": 8, "epochs": 6, "stage_epochs": 3, "student_epochs": 2, "max_stages": 3}
+    network = {"backbone": "sign", "edge_predictor": False}
+    return DCGST(**{**few, **network, **settings})

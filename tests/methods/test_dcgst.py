@@ -19,20 +19,7 @@ from dcgst.shift.cmd import labeled_shift
 from dcgst.splits import Split, sample
 from dcgst.train.training import EpochEnd, cross_entropy
 from tests.methods.helpers import problem_of, ring_problem, selection_of
-
-QUICK = {
-    "hidden": 8,
-    "epochs": 6,
-    "stage_epochs": 3,
-    "student_epochs": 2,
-    "max_stages": 3,
-    "backbone": "sign",
-    "edge_predictor": False,
-}
-
-
-def quick(**settings) -> DCGST:
-    return DCGST(**{**QUICK, **settings})
+from tests.methods.helpers import quick_dcgst as quick
 
 
 @pytest.fixture

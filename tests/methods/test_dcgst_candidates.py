@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 
 from dcgst.methods import DCGST, self_training
 from dcgst.train import device as locality
+from tests.methods.helpers import quick_dcgst
 
-
-def quick(**settings) -> DCGST:
-    few = {"hidden": 8, "epochs": 6, "stage_epochs": 3, "student_epochs": 2, "max_stages": 3}
-    return DCGST(**{**few, "class_balance": "none", "stage_patience": 9, **settings})
+quick = partial(
+    quick_dcgst, backbone="gcn", edge_predictor=True, class_balance="none", stage_patience=9
+)
 
 
 @pytest.fixture(scope="module")

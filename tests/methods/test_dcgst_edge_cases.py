@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 import pytest
 
 from dcgst.graph import Graph
-from dcgst.methods import DCGST
 from dcgst.splits import Split, sample
+from tests.methods.helpers import quick_dcgst
 
 QUOTAS = ["none", "uniform", "balanced"]
 
 
-def quick(**settings) -> DCGST:
-    few = {"hidden": 8, "epochs": 4, "stage_epochs": 2, "student_epochs": 2, "max_stages": 2}
-    edges = {"backbone": "gcn", "edge_predictor": True, "edge_nodes": 10, "edge_pairs": 10}
-    return DCGST(**{**few, **edges, **settings})
+quick = partial(
+    quick_dcgst, backbone="gcn", edge_predictor=True, edge_nodes=10, edge_pairs=10, max_stages=2
+)
 
 
 def test_one_label_per_class(small):
