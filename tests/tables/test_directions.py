@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from dcgst import Columns, Ensemble, fit, open_run, read
-from dcgst.tables.edges import add_directions
+from dcgst.tables.edges import HALF_DEGREE, add_directions
 
 COUNT = 200
 
@@ -66,3 +66,21 @@ def test_repeated_edges_count_once():
     assert found[0, 1] == (3 * 2 + 4) / 4
     assert found[2, 2] == 1, "an edge of weight zero is none"
     assert found[:, 3].tolist() == pytest.approx([2 / 12, 0, 0])
+
+
+def test_directions_are_means_over_targets_and_over_sources():
+    """Weighted; of repeated edges the heaviest counts, loops and edges of weight zero do not."""
+    features = np.array([[1.0, 0.0], [0.0, 2.0], [4.0, 4.0], [8.0, 0.0]])
+    edges = [(0, 1, 1.0), (0, 2, 3.0), (2, 1, 1.0), (2, 1, 2.0), (3, 3, 5.0), (1, 3, 0.0)]
+    source, target, weight = (np.array(part) for part in zip(*edges, strict=True))
+    found = add_directions(features, np.stack([source, target]), weight)
+    expected = np.zeros((4, 6))
+    expected[:, :2] = features
+    expected[0, 2:4] = (features[1] + 3 * features[2]) / 4
+    expected[2, 2:4] = features[1]
+    expected[1, 4:] = (features[0] + 2 * features[2]) / 3
+    expected[2, 4:] = features[0]
+    np.testing.assert_allclose(found[:, :6], expected)
+    out, into = np.array([2, 0, 1, 0]), np.array([0, 2, 1, 0])
+    np.testing.assert_allclose(found[:, 6], out / (out + HALF_DEGREE))
+    np.testing.assert_allclose(found[:, 7], into / (into + HALF_DEGREE))

@@ -286,3 +286,19 @@ def test_the_1000_words_in_the_most_rows_become_features():
     # w1000 is in three rows. w0999 is in two rows, but occurs most often.
     often = every + 50 * " w0999"
     assert chosen(often, often, "w1000") == (*words[:999], "w1000")
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "expected"),
+    [
+        ("category", ["a", "b"] * 4, "category, 2 values"),
+        ("text", ["red fox", "blue fox"] * 4, "text, "),
+        ("list", ["a|b", "b|c"] * 4, "list, 2 items"),  # b is in all rows
+        ("code", ["A-1", "A-2", "B-1", "B-2"] * 4, "code ("),
+        ("string", ["anna", "anne"] * 4, "short texts, "),
+    ],
+)
+def test_columns_of_texts_are_described_by_their_kind(kind, values, expected):
+    (column,) = fit_column(values, kind).columns
+    assert isinstance(column, TokenEncoder)
+    assert column.describe().startswith(expected)
