@@ -12,7 +12,6 @@ import torch
 from dcgst import EM, Ensemble, Run, compare, fit, open_run
 from dcgst.insight import diagnose_run, shown_accuracy, write_report
 from dcgst.methods.result import AGREEMENT, LEFT_OUT
-from dcgst.runs.assessment import accuracy_of
 from tests.cli.helpers import dcgst
 from tests.runs.helpers import small_graph, with_known_truth
 
@@ -119,9 +118,10 @@ def test_all_predictions_compared_is_no_estimate(tmp_path):
     run = fit(small_graph(), tmp_path / "run", EM())
     names = [truth.class_names[code] for code in truth.labels]
     classes = dict(zip(map(str, truth.ids.tolist()), names, strict=True))
-    found = accuracy_of(run, run.evaluate(classes))
+    diagnosis = diagnose_run(run)
+    found = shown_accuracy(run, diagnosis, run.evaluate(classes))
     assert found.estimate.low == found.estimate.value == found.estimate.high
     assert f"of the {run.split.pool[0].sum()} predictions are right: all were" in found.text
     del classes[str(truth.ids[np.flatnonzero(run.split.pool[0])[0]])]
-    some = accuracy_of(run, run.evaluate(classes))
+    some = shown_accuracy(run, diagnosis, run.evaluate(classes))
     assert some.estimate.low < some.estimate.value < some.estimate.high

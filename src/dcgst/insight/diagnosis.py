@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +21,6 @@ from dcgst.features.matrix import Neighbors
 from dcgst.graph import UNKNOWN, FeatureMatrix, Graph
 from dcgst.methods.result import AGREEMENT, LEFT_OUT
 from dcgst.methods.sampling import is_large
-from dcgst.runs.assessment import accuracy_of
 from dcgst.shift.cmd import CMDFrom
 from dcgst.shift.concentration import concentration
 from dcgst.splits import Split
@@ -529,7 +528,7 @@ class ShownAccuracy:
 def shown_accuracy(
     run: Run, diagnosis: Diagnosis, evaluation: RunEvaluation | None = None
 ) -> ShownAccuracy:
-    """The accuracy of a run, or what to expect if it was not measured.
+    """The accuracy on true classes if they are known, else of the audit, else what to expect.
 
     Args:
         run: the run.
@@ -537,10 +536,22 @@ def shown_accuracy(
         evaluation: comparison with true classes; default: with those that are known and that the
             fit did not use.
     """
-    found = accuracy_of(run, evaluation)
-    if found is None:
+    evaluation = evaluation or run.measured
+    if evaluation is None:
+        if run.estimate is not None:
+            return ShownAccuracy("audit", run.estimate.accuracy, f"{run.estimate}.")
         return ShownAccuracy("not measured", None, _expectation(run, diagnosis))
-    return ShownAccuracy(found.origin, found.estimate, found.text)
+    found, nodes = evaluation.quality.accuracy, evaluation.quality.nodes
+    if evaluation.without_class:
+        where = f"the true class{'es' if nodes > 1 else ''} of {nodes:,} node{'s' * (nodes > 1)}"
+        text = f"{found} of the predictions are right, compared with {where}."
+    else:  # nothing to infer
+        found = replace(found, low=found.value, high=found.value)
+        text = (
+            f"{found.value:.1%} of the {nodes:,} predictions are right: all were compared with "
+            "true classes."
+        )
+    return ShownAccuracy("true classes", found, text)
 
 
 def _expectation(run: Run, diagnosis: Diagnosis) -> str:

@@ -319,14 +319,15 @@ def _label_chart(run: Run) -> str:
 
 def _reliability(run: Run, evaluation: RunEvaluation | None) -> dict[str, Any]:
     """Accuracy and calibration on nodes of known class, else on the validation nodes."""
-    val = run.evaluation_nodes
-    count = evaluation.quality.nodes if evaluation else int(val.sum())
+    nodes = run.evaluation_nodes
+    count = evaluation.quality.nodes if evaluation else int(nodes.sum())
     if count < MIN_EVALUATION_NODES:
         return {"nodes": count}
     if evaluation is not None:
         quality = evaluation.quality
     else:
-        quality = evaluate(run.result.proba[val], run.graph.labels[val], run.graph.class_names)
+        proba, truth = run.result.proba[nodes], run.graph.labels[nodes]
+        quality = evaluate(proba, truth, run.graph.class_names)
     bins = quality.bins
     lines = [
         Line("perfect calibration", (0, 1), (0, 1), GRAY, dashed=True, dots=False),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -159,44 +159,6 @@ def evaluate_run(run: Run, classes: Mapping[str, str]) -> RunEvaluation:
         without_class=int((~given).sum()) - len(used),
         new_classes=dict(new),
     )
-
-
-@dataclass(frozen=True)
-class Accuracy:
-    """The accuracy of the predictions of a run that outputs show.
-
-    Attributes:
-        origin: ``true classes`` or ``audit``.
-        estimate: the accuracy with its interval.
-        text: a sentence.
-    """
-
-    origin: str
-    estimate: Estimate
-    text: str
-
-
-def accuracy_of(run: Run, evaluation: RunEvaluation | None = None) -> Accuracy | None:
-    """The accuracy on true classes if they are known, else of the audit; None if not measured.
-
-    Args:
-        run: the run.
-        evaluation: comparison with true classes; default: with those that are known and that the
-            fit did not use.
-    """
-    evaluation = evaluation or run.measured
-    if evaluation is not None:
-        found, nodes = evaluation.quality.accuracy, evaluation.quality.nodes
-        where = f"the true class{'es' if nodes > 1 else ''} of {nodes:,} node{'s' * (nodes > 1)}"
-        text = f"{found} of the predictions are right, compared with {where}."
-        if not evaluation.without_class:  # nothing to infer
-            found = replace(found, low=found.value, high=found.value)
-            text = f"{found.value:.1%} of the {nodes:,} predictions are right: all were compared "
-            text += "with true classes."
-        return Accuracy("true classes", found, text)
-    if run.estimate is not None:
-        return Accuracy("audit", run.estimate.accuracy, f"{run.estimate}.")
-    return None
 
 
 def known_classes(run: Run) -> dict[str, str]:

@@ -484,7 +484,7 @@ class GraphFormat:
 def graph_format(path: Path) -> GraphFormat | None:
     """The format of a file by its extension; None if it is no graph file."""
     extension = without_compression(path).suffix.lower()
-    return next((own for own in GRAPH_FORMATS if extension in own.extensions), None)
+    return next((form for form in GRAPH_FORMATS if extension in form.extensions), None)
 
 
 GRAPH_FORMATS = (

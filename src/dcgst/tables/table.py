@@ -402,7 +402,7 @@ class TableFormat:
 def table_format(path: Path) -> TableFormat:
     """The format of a file by its extension; CSV by default."""
     extension = without_compression(path).suffix.lower()
-    return next((own for own in TABLE_FORMATS if extension in own.extensions), CSV)
+    return next((form for form in TABLE_FORMATS if extension in form.extensions), CSV)
 
 
 def read_table(path: Path, delimiter: str | None = None, *, header_required: bool = True) -> Table:
